@@ -1,0 +1,232 @@
+"""The run folder: append-only journals while a run goes on, sorted and sealed at its end.
+
+Owns the files of a run and how a killed run is read back: a line is written whole or not at all, a torn last
+line is cut off. What stands in the lines is decided by :mod:`evalrun.records`; what is made of them by reports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from pydantic import ValidationError
+
+from evalrun.digest import canonical_json, sha256_bytes, utf8
+from evalrun.errors import UserError
+from evalrun.records import (
+    Case,
+    CaseContext,
+    Context,
+    Draw,
+    Exchange,
+    Judgement,
+    Meta,
+    Record,
+    RunHeader,
+    Score,
+)
+
+R = TypeVar("R", bound=Record)
+FSYNC_SECONDS = 1.0
+HEADER = "run.json"
+META = "meta.json"
+
+
+def _none_last(value: Any) -> tuple[bool, Any]:
+    return (value is not None, value if value is not None else 0)
+
+
+KINDS: dict[str, tuple[type[Record], Callable[[Any], Any]]] = {
+    "cases": (Case, lambda line: ()),
+    "contexts": (CaseContext, lambda line: (line.case, line.context.digest)),
+    "draws": (Draw, lambda line: (line.case, line.index)),
+    "judgements": (Judgement, lambda line: (line.case, line.index)),
+    "scores": (Score, lambda line: (line.case, _none_last(line.index), line.metric)),
+    "exchanges": (
+        Exchange,
+        lambda line: (
+            line.case is not None,
+            line.case or "",
+            line.draw or 0,
+            line.turn or 0,
+            line.source,
+            line.key,
+        ),
+    ),
+}
+"""Journal name → (record of a line, sort key of the sealed file); cases keep the dataset's order."""
+
+
+def to_line(record: Record) -> bytes:
+    """One line of a journal, without fields that are at their default."""
+    return utf8(canonical_json(record.model_dump(mode="json", exclude_defaults=True))) + b"\n"
+
+
+def whole_lines(path: Path) -> tuple[list[bytes], int]:
+    """The whole lines of a journal and how many bytes a torn last line takes.
+
+    Lines end at LF and nowhere else: U+2028 and its like are text.
+    """
+    data = path.read_bytes() if path.exists() else b""
+    kept, newline, torn = data.rpartition(b"\n")
+    return (kept.split(b"\n") if newline else []), len(torn)
+
+
+def read_lines(path: Path, record: type[R]) -> Iterator[R]:
+    """The records of a journal, a torn last line left out.
+
+    Raises:
+        UserError: a line is no JSON or no such record; names file and line.
+    """
+    for number, line in enumerate(whole_lines(path)[0], start=1):
+        if not line.strip():
+            continue
+        try:
+            yield record.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise UserError(
+                f"{path}:{number}: not a line of this journal: {where + ': ' if where else ''}{first['msg']}",
+                "the file was changed after the run; run again",
+            ) from None
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write ``data`` beside ``path`` and put it in place in one step."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_bytes(data)
+    os.replace(temporary, path)
+
+
+def pretty_json(record: Record) -> bytes:
+    """A whole-file JSON document: sorted keys, two spaces, no NaN."""
+    value = record.model_dump(mode="json")
+    return utf8(json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)) + b"\n"
+
+
+class Appender:
+    """Appends records to one file: flushed a line, synced about once a second."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        _, torn = whole_lines(path)
+        if torn:
+            os.truncate(path, path.stat().st_size - torn)
+        self._file: IO[bytes] = path.open("ab")
+        self._synced = time.monotonic()
+
+    def write(self, record: Record) -> None:
+        """Append one record."""
+        self._file.write(to_line(record))
+        self._file.flush()
+        now = time.monotonic()
+        if now - self._synced >= FSYNC_SECONDS:
+            os.fsync(self._file.fileno())
+            self._synced = now
+
+    def close(self) -> None:
+        """Sync and close."""
+        if not self._file.closed:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+
+class RunFolder:
+    """A run on disk. Iterators read the journals a line at a time; nothing is kept in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._open: dict[str, Appender] = {}
+
+    def file(self, kind: str) -> Path:
+        """The path of a journal."""
+        return self.path / f"{kind}.jsonl"
+
+    def append(self, kind: str, record: Record) -> None:
+        """Append one record to a journal."""
+        if kind not in self._open:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._open[kind] = Appender(self.file(kind))
+        self._open[kind].write(record)
+
+    def close(self) -> None:
+        """Sync and close every journal."""
+        for appender in self._open.values():
+            appender.close()
+        self._open.clear()
+
+    def seal(self) -> dict[str, str]:
+        """Rewrite every journal in its order; returns file name → sha256."""
+        self.close()
+        digests: dict[str, str] = {}
+        for kind, (record, order) in KINDS.items():
+            lines = list(read_lines(self.file(kind), record))
+            if kind != "cases":
+                lines.sort(key=order)
+            data = b"".join(to_line(line) for line in lines)
+            write_atomically(self.file(kind), data)
+            digests[f"{kind}.jsonl"] = sha256_bytes(data)
+        return digests
+
+    def write_header(self, header: RunHeader, meta: Meta) -> None:
+        """Write ``run.json`` and ``meta.json``."""
+        write_atomically(self.path / HEADER, pretty_json(header))
+        write_atomically(self.path / META, pretty_json(meta))
+
+    @property
+    def header(self) -> RunHeader:
+        """``run.json``.
+
+        Raises:
+            UserError: there is none, or it is of another format.
+        """
+        return self._document(HEADER, RunHeader)
+
+    @property
+    def meta(self) -> Meta:
+        """``meta.json``."""
+        return self._document(META, Meta)
+
+    def _document(self, name: str, record: type[R]) -> R:
+        path = self.path / name
+        if not path.is_file():
+            raise UserError(
+                f"{self.path}: no {name} here",
+                "name the folder of a finished run, as in runs/1130-quality",
+            )
+        try:
+            return record.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise UserError(f"{path}: {where}: {first['msg']}", "written by another version? run again") from None
+
+    def cases(self) -> Iterator[Case]:
+        """The cases in dataset order."""
+        return read_lines(self.file("cases"), Case)
+
+    def contexts(self) -> Iterator[tuple[str, Context]]:
+        """(case id, context)."""
+        return ((line.case, line.context) for line in read_lines(self.file("contexts"), CaseContext))
+
+    def draws(self) -> Iterator[Draw]:
+        """The draws, by case and index once sealed."""
+        return read_lines(self.file("draws"), Draw)
+
+    def judgements(self) -> Iterator[Judgement]:
+        """The judge's readings, by case and index once sealed."""
+        return read_lines(self.file("judgements"), Judgement)
+
+    def scores(self) -> Iterator[Score]:
+        """The scores, by case, index and metric once sealed."""
+        return read_lines(self.file("scores"), Score)
+
+    def exchanges(self) -> Iterator[Exchange]:
+        """The observed model calls, by case, draw, turn and key once sealed."""
+        return read_lines(self.file("exchanges"), Exchange)

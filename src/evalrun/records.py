@@ -1,0 +1,424 @@
+"""Every value that travels between the stations, frozen.
+
+Owns the shapes of what is read from a dataset, sent to a bot, answered, judged, scored, estimated and gated;
+these are also the lines of the journals of a run folder. Computes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evalrun.digest import context_digest
+
+Expect = Literal["answer", "refuse"]
+Level = Literal["observed", "reported", "claimed", "none"]
+Status = Literal["pass", "fail", "number", "not_applicable", "error"]
+Decision = Literal["holds", "fails", "undecided"]
+LEVELS: tuple[Level, ...] = ("none", "claimed", "reported", "observed")
+
+
+class Record(BaseModel):
+    """A frozen value with no field that nobody knows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+class Message(Record):
+    """One turn of a conversation or of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Quote(Record):
+    """A passage that makes a chunk relevant, whatever the chunk is called."""
+
+    quote: str = Field(min_length=1)
+
+
+class Case(Record):
+    """One question of a dataset and what is expected of the answer."""
+
+    id: str = Field(min_length=1)
+    question: str = Field(min_length=1)
+    category: str = Field(min_length=1)
+    expect: Expect = "answer"
+    relevant_ids: tuple[str, ...] | dict[str, float] | tuple[Quote, ...] | None = None
+    reference: str | None = None
+    must_contain: tuple[str, ...] = ()
+    history: tuple[Message, ...] = ()
+    cluster: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def population(self) -> str:
+        """``answerable`` or ``unanswerable``."""
+        return "answerable" if self.expect == "answer" else "unanswerable"
+
+    @property
+    def groups(self) -> tuple[str, str, str]:
+        """The groups this case counts in: ``all``, its population and its category."""
+        return ("all", self.population, self.category)
+
+
+# ---------------------------------------------------------------- what was answered
+
+
+class Chunk(Record):
+    """One retrieved passage. ``similarity`` is the retriever's own number, if it gave one."""
+
+    id: str
+    text: str
+    similarity: float | None = None
+
+
+class Context(Record):
+    """What retrieval returned: the chunks in rank order and their digest."""
+
+    chunks: tuple[Chunk, ...]
+    digest: str
+
+    @classmethod
+    def of(cls, chunks: tuple[Chunk, ...]) -> Self:
+        """A context with the digest its chunks have."""
+        return cls(chunks=chunks, digest=context_digest(chunks))
+
+    @property
+    def ids(self) -> list[str]:
+        """Chunk ids in rank order."""
+        return [chunk.id for chunk in self.chunks]
+
+
+class CaseContext(Record):
+    """A line of ``contexts.jsonl``: which context a case was answered from."""
+
+    case: str
+    context: Context
+
+
+class Usage(Record):
+    """Tokens of one model call, as the server counted them."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Reply(Record):
+    """What a target returned for one question."""
+
+    answer: str
+    context: Context | None = None
+    prompt: tuple[Message, ...] | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+
+
+class Draw(Record):
+    """One answer to one case, or the reason why there is none.
+
+    ``digest`` is what labels refer to. ``exchange`` is the key of the observed model call that proves the
+    draw. ``prompt`` is kept only where no exchange holds it.
+    """
+
+    case: str
+    index: int = Field(ge=0)
+    seed: int
+    digest: str | None = None
+    answer: str | None = None
+    context: str | None = None
+    prompt: tuple[Message, ...] | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    seconds: float | None = None
+    level: Level = "none"
+    exchange: str | None = None
+    error: str | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """(case id, index)."""
+        return (self.case, self.index)
+
+
+class Claim(Record):
+    """One statement of an answer. ``decided_by`` says who had the last word: the model or a code check."""
+
+    claim: str
+    quote: str | None = None
+    supported: bool
+    decided_by: Literal["model", "quotes", "novel_terms"] = "model"
+
+
+class Judgement(Record):
+    """What the judge made of one draw, after the rubric's code checks; ``raw`` is the model's own text.
+
+    Either ``error`` says why there is no judgement, or ``refusal`` and ``faithful`` are both set.
+    ``model_refusal`` and ``model_faithful`` are the model's reading before the checks corrected it.
+    """
+
+    case: str
+    index: int
+    digest: str
+    refusal: bool | None = None
+    faithful: bool | None = None
+    correct: bool | None = None
+    claims: tuple[Claim, ...] = ()
+    rationale: str | None = None
+    model_refusal: bool | None = None
+    model_faithful: bool | None = None
+    corrections: tuple[str, ...] = ()
+    coerced: tuple[str, ...] = ()
+    attempts: int = 1
+    raw: str = ""
+    exchanges: tuple[str, ...] = ()
+    error: str | None = None
+
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """The claims that are not in the context."""
+        return tuple(claim.claim for claim in self.claims if not claim.supported)
+
+
+class Sample(Record):
+    """The one argument of a scorer: a case, one of its draws, and what is known of it."""
+
+    case: Case
+    draw: Draw
+    context: Context | None = None
+    judgement: Judgement | None = None
+
+
+# ---------------------------------------------------------------- what was measured
+
+
+class Metric(Record):
+    """What a score is about: the event in words, who is counted, and how it is summed.
+
+    ``kind``: ``rate`` (pass or fail), ``score`` (a number in [0, 1]) or ``quantity`` (any number, with a unit).
+    ``per``: ``case`` where draws change nothing (retrieval), else ``draw``.
+    """
+
+    id: str
+    event: str
+    kind: Literal["rate", "score", "quantity"]
+    better: Literal["higher", "lower"]
+    population: Literal["all", "answerable", "unanswerable"] = "all"
+    per: Literal["case", "draw"] = "draw"
+    deterministic: bool = False
+    judged: bool = False
+    unit: str = ""
+
+
+class Score(Record):
+    """One metric of one draw (``index`` None: of the case as a whole).
+
+    ``value`` is set where ``status`` is ``number`` only; missing is never a number.
+    """
+
+    case: str
+    index: int | None
+    metric: str
+    status: Status
+    value: float | None = None
+    reason: str | None = None
+
+
+class Bounds(Record):
+    """The limits a gate decides by: missing draws count as 0 in the lower ones and as 1 in the upper ones."""
+
+    lower: float
+    upper: float
+    lower_exact: float
+    upper_exact: float
+
+
+class Estimate(Record):
+    """One number with all that it needs to be believed: event, population, n, interval, what is missing.
+
+    ``n`` counts questions, ``planned``/``scored``/``not_applicable``/``failed`` count draws (questions for a
+    metric per case). ``value``, ``low`` and ``high`` are None together with a ``reason`` code where undefined.
+    """
+
+    metric: str
+    event: str
+    group: str
+    kind: Literal["rate", "score", "quantity"]
+    better: Literal["higher", "lower"]
+    per: Literal["case", "draw"]
+    deterministic: bool
+    judged: bool
+    unit: str = ""
+    n: int
+    draws: int
+    planned: int
+    scored: int
+    not_applicable: int
+    failed: int
+    numerator: float | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    confidence: float = 0.95
+    method: str = ""
+    reason: str | None = None
+    icc: float | None = None
+    bounds: Bounds | None = None
+    failures: dict[str, int] = Field(default_factory=dict)
+
+    @property
+    def coverage(self) -> float | None:
+        """Scored over applicable draws; None where nothing applies."""
+        wanted = self.planned - self.not_applicable
+        return self.scored / wanted if wanted else None
+
+
+class Gate(Record):
+    """A threshold on one estimate, fixed before the run."""
+
+    metric: str
+    group: str = "all"
+    min: float | None = None
+    max: float | None = None
+    infer: Literal["population", "this_set"] = "population"
+    method: Literal["wilson", "exact"] = "wilson"
+    on_undecided: Literal["fail", "warn"] = "fail"
+    min_n: int = Field(default=8, ge=1)
+    min_coverage: float = Field(default=0.95, ge=0, le=1)
+    require_measured_judge: bool = False
+
+    @property
+    def name(self) -> str:
+        """``metric, group``: unique in a config."""
+        return f"{self.metric}, {'this list' if self.infer == 'this_set' and self.group == 'all' else self.group}"
+
+    @property
+    def needs(self) -> str:
+        """``>= .75`` or ``<= .10``."""
+        bound = self.min if self.min is not None else self.max
+        sign = ">=" if self.min is not None else "<="
+        return f"{sign} {bound:.2f}".replace(" 0.", " .")
+
+
+class Verdict(Record):
+    """What became of a gate. ``decided_by`` is the limit that decided; ``why`` and ``advice`` are for people."""
+
+    gate: Gate
+    decision: Decision
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    decided_by: str = ""
+    why: str = ""
+    advice: str = ""
+    judge_measured: bool | None = None
+
+    @property
+    def red(self) -> bool:
+        """Whether this verdict makes the exit code other than 0."""
+        return self.decision == "fails" or (
+            self.decision == "undecided" and self.gate.on_undecided == "fail"
+        )
+
+
+# ---------------------------------------------------------------- what went over the wire
+
+
+class Exchange(Record):
+    """One request and its reply: a line of a cassette and of ``exchanges.jsonl``.
+
+    ``key`` is the digest of method, path, body and occurrence. A call that is no generation carries null
+    ``case``, ``draw`` and ``turn``. ``request`` is the canonical body; ``reply`` the reply's text as it came.
+    """
+
+    source: str
+    key: str
+    case: str | None
+    draw: int | None
+    turn: int | None
+    method: str
+    path: str
+    media_type: str
+    request: Any
+    status: int
+    reply: str
+    seconds: float
+    finish: str | None = None
+
+
+# ---------------------------------------------------------------- a whole run
+
+
+class DatasetInfo(Record):
+    """Which questions were asked."""
+
+    name: str
+    digest: str
+    cases: int
+    categories: dict[str, int]
+
+
+class JudgeInfo(Record):
+    """Everything that makes this judge this judge; ``fingerprint`` digests it."""
+
+    model: str
+    rubric: str
+    rubric_digest: str
+    checks: tuple[str, ...]
+    temperature: float
+    fingerprint: str
+    same_model_as_bot: bool = False
+    corrections: dict[str, int] = Field(default_factory=dict)
+    errors: int = 0
+    reasks: int = 0
+
+
+class RunHeader(Record):
+    """``run.json``: all of a run but its journals and its times."""
+
+    format: Literal["run.v1"] = "run.v1"
+    evalrun: str
+    name: str
+    config: dict[str, Any]
+    config_digest: str
+    dataset: DatasetInfo
+    bot: dict[str, Any]
+    judge: JudgeInfo | None = None
+    rubric_text: str | None = None
+    draws: int
+    temperature: float | None = None
+    partial: str | None = None
+    complete: bool = True
+    exit_code: int
+    levels: dict[str, int]
+    demanded_level: Level
+    recorded: tuple[str, str] | None = None
+    metrics: tuple[Metric, ...]
+    estimates: tuple[Estimate, ...]
+    verdicts: tuple[Verdict, ...]
+    notes: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    journals: dict[str, str]
+
+
+class Meta(Record):
+    """``meta.json``: times, names and counts that differ between two runs of the same replay."""
+
+    run: str
+    mode: Literal["replay", "record", "live"]
+    started: str
+    seconds: float
+    calls: int
+    replayed: int
+    retries: int = 0
+    attempt: int = 1
+    config_path: str = ""
+    seconds_recorded: float = 0.0
