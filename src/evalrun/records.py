@@ -324,9 +324,7 @@ class Verdict(Record):
     @property
     def red(self) -> bool:
         """Whether this verdict makes the exit code other than 0."""
-        return self.decision == "fails" or (
-            self.decision == "undecided" and self.gate.on_undecided == "fail"
-        )
+        return self.decision == "fails" or (self.decision == "undecided" and self.gate.on_undecided == "fail")
 
 
 # ---------------------------------------------------------------- what went over the wire

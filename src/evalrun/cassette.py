@@ -1,0 +1,472 @@
+"""Recorded exchanges as an httpx transport: replay, record, live.
+
+Owns the key of an exchange, the files of a cassette folder and when a recording is stale. What an exchange
+proves belongs to :mod:`evalrun.provenance`. Headers, hosts and keys are never stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+
+from evalrun.digest import tagged
+from evalrun.errors import InputError, Problem, RecordingError
+from evalrun.jsonl import Appender, pretty_json, read_lines, to_line, write_atomically
+from evalrun.provenance import is_generation, output_of, prompt_messages
+from evalrun.records import Exchange, Record
+
+Mode = Literal["replay", "record", "live"]
+Book = Literal["bot", "judge"]
+BOOKS: tuple[Book, ...] = ("bot", "judge")
+
+
+class Address(NamedTuple):
+    """Which turn of which draw of which case a model call belongs to."""
+
+    case: str
+    draw: int
+    turn: int = 0
+
+
+ADDRESS: ContextVar[Address | None] = ContextVar("address", default=None)
+
+
+@contextmanager
+def addressed(address: Address | None) -> Iterator[None]:
+    """Model calls made inside belong to ``address``."""
+    token = ADDRESS.set(address)
+    try:
+        yield
+    finally:
+        ADDRESS.reset(token)
+
+
+def without_empty(value: Any) -> Any:
+    """``value`` without nulls and empty lists in its mappings: absent and empty ask for the same."""
+    if isinstance(value, dict):
+        return {key: without_empty(item) for key, item in value.items() if item is not None and item != []}
+    if isinstance(value, list):
+        return [without_empty(item) for item in value]
+    return value
+
+
+def blanked(value: Any, ignore: Sequence[re.Pattern[str]]) -> Any:
+    """``value`` with every match of ``ignore`` blanked in its strings."""
+    if not ignore:
+        return value
+    if isinstance(value, dict):
+        return {key: blanked(item, ignore) for key, item in value.items()}
+    if isinstance(value, list):
+        return [blanked(item, ignore) for item in value]
+    if isinstance(value, str):
+        for pattern in ignore:
+            value = pattern.sub("", value)
+    return value
+
+
+def exchange_key(
+    method: str, path: str, body: Any, occurrence: int = 0, ignore: Sequence[re.Pattern[str]] = ()
+) -> str:
+    """Digest of method, path, body and occurrence; the host is no part of it."""
+    return tagged("exchange", [method, path, blanked(without_empty(body), ignore), occurrence])
+
+
+class Source(Record):
+    """Who answered: what a recording says of the model behind its lines."""
+
+    kind: str
+    model: str = ""
+    facts: dict[str, str] = {}
+    parameters: dict[str, Any] = {}
+    recorded: tuple[str, str]
+
+
+class Sources(Record):
+    """``source.json`` of a cassette."""
+
+    format: Literal["cassette.v1"] = "cassette.v1"
+    sources: dict[str, Source] = {}
+
+
+@dataclass(frozen=True)
+class Miss:
+    """A request without a recording, and how it differs from the nearest one."""
+
+    book: Book
+    address: Address | None
+    path: str
+    stale: bool
+    difference: str
+
+
+class RecordingMiss(RecordingError):
+    """Raised by the transport where a replay has no line; carries the miss."""
+
+    def __init__(self, miss: Miss) -> None:
+        super().__init__(f"{'stale' if miss.stale else 'no'} recording: {miss.difference}")
+        self.miss = miss
+
+
+@dataclass
+class _Lines:
+    by_address: dict[tuple[Address, str], Exchange] = field(default_factory=dict)
+    by_key: dict[str, Exchange] = field(default_factory=dict)
+    at: dict[Address, list[Exchange]] = field(default_factory=dict)
+
+    def add(self, line: Exchange) -> None:
+        address = address_of(line)
+        if address is not None:
+            self.by_address[address, line.key] = line
+            self.at.setdefault(address, []).append(line)
+        self.by_key[line.key] = line
+
+    def drop(self, address: Address) -> None:
+        for line in self.at.pop(address, []):
+            self.by_address.pop((address, line.key), None)
+            self.by_key.pop(line.key, None)
+
+
+def address_of(line: Exchange) -> Address | None:
+    """The address of a line; None for a call that is no generation."""
+    if line.case is None or line.draw is None or line.turn is None:
+        return None
+    return Address(line.case, line.draw, line.turn)
+
+
+def line_order(line: Exchange) -> tuple[Any, ...]:
+    """Calls that are no generations first, then by case, draw, turn and key."""
+    return (line.case is not None, line.case or "", line.draw or 0, line.turn or 0, line.key)
+
+
+class Cassette:
+    """A cassette folder in one of its modes. ``path`` None: live, nothing is stored.
+
+    In ``record`` mode what has a line is replayed and what has none is asked for and stored; a stale line is
+    refused, or with ``refresh`` asked for again and replaced.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        mode: Mode,
+        *,
+        ignore: Sequence[re.Pattern[str]] = (),
+        refresh: bool = False,
+        facts: dict[str, str] | None = None,
+    ) -> None:
+        if path is None and mode != "live":
+            raise RecordingError("no cassette is configured", "set cassette.path, or run with --live")
+        self.path = path
+        self.mode = mode
+        self.ignore = tuple(ignore)
+        self.refresh = refresh
+        self.misses: list[Miss] = []
+        self.calls = 0
+        self.replayed = 0
+        self._facts = facts or {}
+        self._lines: dict[Book, _Lines] = {book: _Lines() for book in BOOKS}
+        self._appenders: dict[Book, Appender] = {}
+        self._touched: dict[str, tuple[Book, str, dict[str, Any]]] = {}
+        self.sources = Sources()
+        if path is not None and mode != "live":
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
+        if not path.is_dir():
+            if self.mode == "replay":
+                raise RecordingError(
+                    f"{path}: no recording here", "record one with --record, or run with --live"
+                )
+            return
+        source = path / "source.json"
+        if source.is_file():
+            try:
+                self.sources = Sources.model_validate_json(source.read_bytes())
+            except ValueError as error:
+                raise InputError([Problem(str(source), f"not a cassette's source.json: {error}")]) from None
+        for book in BOOKS:
+            for line in read_lines(path / f"{book}.jsonl", Exchange):
+                self._lines[book].add(line)
+
+    # ------------------------------------------------------------ looking up
+
+    def find(self, book: Book, address: Address | None, key: str) -> Exchange | None:
+        """The line of a request: a bot's generation by address and key, all else by key alone."""
+        lines = self._lines[book]
+        if book == "bot" and address is not None:
+            return lines.by_address.get((address, key))
+        return lines.by_key.get(key)
+
+    def miss(self, book: Book, address: Address | None, path: str, body: Any) -> Miss:
+        """Note a request without a line, and say what differs from the nearest one."""
+        near = self._lines[book].at.get(address, []) if address else []
+        nearest = next((line for line in near if line.path == path), None)
+        found = Miss(
+            book,
+            address,
+            path,
+            stale=nearest is not None,
+            difference=difference(nearest.request, body) if nearest else "never recorded",
+        )
+        self.misses.append(found)
+        return found
+
+    def may_ask(self, book: Book, address: Address | None) -> bool:
+        """Whether a request without a line may go upstream."""
+        if self.mode != "record":
+            return self.mode == "live"
+        stale = book == "bot" and address is not None and address in self._lines[book].at
+        return self.refresh or not stale
+
+    # ------------------------------------------------------------ storing
+
+    def store(self, book: Book, line: Exchange) -> None:
+        """Append a line that just came from upstream (record mode only)."""
+        if self.mode != "record" or self.path is None:
+            return
+        if book not in self._appenders:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._appenders[book] = Appender(self.path / f"{book}.jsonl")
+        self._lines[book].add(line)
+        self._appenders[book].write(line)
+        self._touch(book, line)
+
+    def _touch(self, book: Book, line: Exchange) -> None:
+        body = line.request if isinstance(line.request, dict) else {}
+        if is_generation(line.path):
+            options = body.get("options") or {
+                key: body[key] for key in ("temperature", "max_tokens") if key in body
+            }
+            parameters = {key: value for key, value in options.items() if key != "seed"}
+            self._touched[line.source] = (book, str(body.get("model", "")), parameters)
+
+    def close(self) -> None:
+        """Sort what was recorded and put it in place; write ``source.json``."""
+        for appender in self._appenders.values():
+            appender.close()
+        if self.path is None or not self._appenders:
+            return
+        for book in self._appenders:
+            lines = self._lines[book]
+            unique = {id(line): line for line in (*lines.by_address.values(), *lines.by_key.values())}
+            data = b"".join(to_line(line) for line in sorted(unique.values(), key=line_order))
+            write_atomically(self.path / f"{book}.jsonl", data)
+        self._appenders.clear()
+        today = date.today().isoformat()
+        sources = dict(self.sources.sources)
+        for name, (_, model, parameters) in self._touched.items():
+            old = sources.get(name)
+            sources[name] = Source(
+                kind="ollama",
+                model=model,
+                facts=self._facts,
+                parameters=parameters,
+                recorded=(old.recorded[0] if old else today, today),
+            )
+        self.sources = Sources(sources=sources)
+        write_atomically(self.path / "source.json", pretty_json(self.sources))
+
+    @property
+    def recorded(self) -> tuple[str, str] | None:
+        """First and last day of the recording."""
+        days = [day for source in self.sources.sources.values() for day in source.recorded]
+        return (min(days), max(days)) if days else None
+
+    def seconds_of(self, book: Book) -> float | None:
+        """Mean recorded seconds of a generation; None without any."""
+        found = [line.seconds for line in self._lines[book].by_key.values() if is_generation(line.path)]
+        return sum(found) / len(found) if found else None
+
+
+class CassetteTransport(httpx.AsyncBaseTransport):
+    """Carries the model calls of one book: from the cassette, or from upstream and into it.
+
+    Every exchange that carried a reply is handed to ``observe``. Requests of the same address and body are
+    told apart by their occurrence; :meth:`begin` starts the count of an address anew.
+    """
+
+    def __init__(
+        self,
+        cassette: Cassette,
+        book: Book,
+        upstream: httpx.AsyncBaseTransport | None,
+        observe: Any = None,
+    ) -> None:
+        self.cassette = cassette
+        self.book: Book = book
+        self._upstream = upstream
+        self._observe = observe or (lambda line: None)
+        self._occurrences: dict[tuple[Address, str], int] = {}
+        self._flights: dict[str, asyncio.Lock] = {}
+        self._shared: dict[str, Exchange] = {}
+
+    def begin(self, address: Address) -> None:
+        """A new attempt of a draw: identical requests count from 0 again."""
+        for known in [known for known in self._occurrences if known[0] == address]:
+            del self._occurrences[known]
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Replay or forward one request.
+
+        Raises:
+            RecordingMiss: there is no line and none may be made.
+        """
+        raw = await request.aread()
+        body = _json_or_text(raw)
+        path = urlsplit(str(request.url)).path
+        address = ADDRESS.get() if is_generation(path) else None
+        key = exchange_key(
+            request.method,
+            path,
+            body,
+            self._occurrence(address, request.method, path, body),
+            self.cassette.ignore,
+        )
+        if self.book == "bot":
+            return await self._answer(request, path, body, key, address)
+        async with self._flights.setdefault(key, asyncio.Lock()):
+            if key in self._shared:
+                return _response(self._share(key, address), request)
+            return await self._answer(request, path, body, key, address)
+
+    def _share(self, key: str, address: Address | None) -> Exchange:
+        """A verdict that several draws share is kept under the smallest of their addresses."""
+        line = self._shared[key]
+        kept = address_of(line)
+        if address is not None and kept is not None and address < kept and self.cassette.mode != "replay":
+            line = line.model_copy(update=address._asdict())
+            self._shared[key] = line
+            self.cassette.store(self.book, line)
+            self._observe(line)
+        return line
+
+    def _seen(self, line: Exchange) -> None:
+        if self.book == "judge":
+            self._shared[line.key] = line
+        self._observe(line)
+
+    async def _answer(
+        self, request: httpx.Request, path: str, body: Any, key: str, address: Address | None
+    ) -> httpx.Response:
+        line = self.cassette.find(self.book, address, key)
+        if line is not None and self.cassette.mode != "live":
+            self.cassette.replayed += 1
+            self._seen(line)
+            return _response(line, request)
+        if not self.cassette.may_ask(self.book, address) or self._upstream is None:
+            raise RecordingMiss(self.cassette.miss(self.book, address, path, body))
+        return await self._forward(request, path, body, key, address)
+
+    def _occurrence(self, address: Address | None, method: str, path: str, body: Any) -> int:
+        if address is None or self.book == "judge":
+            return 0
+        base = (address, exchange_key(method, path, body, 0, self.cassette.ignore))
+        count = self._occurrences.get(base, 0)
+        self._occurrences[base] = count + 1
+        return count
+
+    async def _forward(
+        self, request: httpx.Request, path: str, body: Any, key: str, address: Address | None
+    ) -> httpx.Response:
+        assert self._upstream is not None
+        started = time.perf_counter()
+        response = await self._upstream.handle_async_request(request)
+        raw = await response.aread()
+        self.cassette.calls += 1
+        content = httpx.Response(response.status_code, headers=response.headers, content=raw).text
+        if 200 <= response.status_code < 300 and not _only_error(content):
+            line = Exchange(
+                source=self.book,
+                key=key,
+                case=address.case if address else None,
+                draw=address.draw if address else None,
+                turn=address.turn if address else None,
+                method=request.method,
+                path=path,
+                media_type=response.headers.get("content-type", "").partition(";")[0],
+                request=without_empty(body),
+                status=response.status_code,
+                reply=content,
+                seconds=round(time.perf_counter() - started, 3),
+                finish=output_of(content).finish if is_generation(path) else None,
+            )
+            self.cassette.store(self.book, line)
+            self._seen(line)
+        headers = {"content-type": response.headers.get("content-type", "application/json")}
+        if "retry-after" in response.headers:
+            headers["retry-after"] = response.headers["retry-after"]
+        return httpx.Response(response.status_code, headers=headers, text=content, request=request)
+
+    async def aclose(self) -> None:
+        """Close what connects upstream."""
+        if self._upstream is not None:
+            await self._upstream.aclose()
+
+
+def _json_or_text(raw: bytes) -> Any:
+    if not raw:
+        return None
+    try:
+        return json.loads(raw)
+    except ValueError:
+        return raw.decode("utf-8", "replace")
+
+
+def _only_error(content: str) -> bool:
+    value = _json_or_text(content.encode())
+    return isinstance(value, dict) and set(value) == {"error"}
+
+
+def _response(line: Exchange, request: httpx.Request) -> httpx.Response:
+    return httpx.Response(
+        line.status, headers={"content-type": line.media_type}, content=line.reply.encode(), request=request
+    )
+
+
+def difference(old: Any, new: Any) -> str:
+    """What differs between two request bodies, in one line for people."""
+    old_prompt, new_prompt = prompt_messages(old), prompt_messages(new)
+    if len(old_prompt) != len(new_prompt):
+        return f"{len(new_prompt)} prompt messages instead of {len(old_prompt)}"
+    for number, (before, after) in enumerate(zip(old_prompt, new_prompt, strict=True), start=1):
+        if before != after:
+            return f"prompt message {number}: {_around(before, after)}"
+    changed = sorted(_changed(old, new))
+    return "request fields: " + ", ".join(changed) if changed else "the same request, asked once more"
+
+
+def _around(before: str, after: str, context: int = 24) -> str:
+    start = next(
+        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b),
+        min(len(before), len(after)),
+    )
+    tail = 0
+    while tail < min(len(before), len(after)) - start and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    cut = max(0, start - context)
+    was, now = (text[cut : max(start, len(text) - tail) + context] for text in (before, after))
+    return f"{_clip(was)!r} became {_clip(now)!r}"
+
+
+def _clip(text: str, limit: int = 120) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _changed(old: Any, new: Any, prefix: str = "") -> Iterable[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in {*old, *new}:
+            yield from _changed(old.get(key), new.get(key), f"{prefix}{key}.")
+    elif old != new:
+        yield prefix.rstrip(".")

@@ -1,0 +1,201 @@
+"""One HTTP client per service: deadlines, retry, rate limit, and a URL that is joined the same way each time.
+
+Owns how a call is made and when it is made again. What is asked and what the reply means belong to targets
+and judge providers; what is recorded belongs to :mod:`evalrun.cassette`, which sits below as a transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import ipaddress
+import time
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import stamina
+from httpx_aiohttp import AiohttpTransport
+
+from evalrun.errors import UnavailableError
+
+RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+RETRY_AFTER_CAP = 60.0
+MISS_HEADER = "x-evalrun-miss"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one service may be asked at once and how long it may take; seconds, calls, calls a second."""
+
+    concurrency: int = 4
+    timeout: float = 120.0
+    rate: float | None = None
+    retries: int = 2
+
+
+def is_loopback(url: str) -> bool:
+    """Whether ``url`` names this machine."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def join_url(base: str, path: str) -> str:
+    """``base`` and ``path`` with exactly one slash between; a path of the base is kept."""
+    return base.rstrip("/") + "/" + path.lstrip("/") if path else base.rstrip("/")
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    """Seconds the server asks to wait (either form of the header), at most a minute; None if it does not."""
+    text = response.headers.get("retry-after", "").strip()
+    if not text:
+        return None
+    if text.isdigit():
+        return min(float(text), RETRY_AFTER_CAP)
+    try:
+        when = email.utils.parsedate_to_datetime(text).timestamp()
+    except ValueError:
+        return None
+    return min(max(when - time.time(), 0.0), RETRY_AFTER_CAP)
+
+
+def network(base_url: str, concurrency: int) -> httpx.AsyncBaseTransport:
+    """The transport that really connects: one pool, kept alive for as many calls as may be in flight."""
+    limits = httpx.Limits(max_connections=concurrency + 4, max_keepalive_connections=concurrency + 4)
+    return AiohttpTransport(limits=limits, trust_env=not is_loopback(base_url))
+
+
+class Retryable(Exception):
+    """A reply worth asking for again; carries the wait the server asked for."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        super().__init__(f"HTTP {response.status_code}")
+        self.response = response
+
+
+def _backoff(error: Exception) -> bool | float:
+    if isinstance(error, Retryable):
+        wait = retry_after(error.response)
+        return wait if wait is not None else True
+    return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.ReadTimeout)
+
+
+class RetryTransport(httpx.AsyncBaseTransport):
+    """Asks within a service's limits, and again on 408, 425, 429, 5xx and broken connections.
+
+    A reply arrives whole or not at all; the last one is returned whatever its status.
+
+    Raises:
+        httpx.TransportError: no whole reply within the deadline (``ReadTimeout``), or no connection.
+    """
+
+    def __init__(self, limits: Limits, inner: httpx.AsyncBaseTransport) -> None:
+        self.retries = 0
+        self._limits = limits
+        self._inner = inner
+        self._slots = asyncio.Semaphore(limits.concurrency)
+        self._rate = _rate_limit(limits.rate)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """One request and its retries."""
+        async with self._slots:
+            try:
+                async for attempt in stamina.retry_context(
+                    on=_backoff,
+                    attempts=self._limits.retries + 1,
+                    timeout=None,
+                    wait_initial=0.2,
+                    wait_max=10.0,
+                ):
+                    with attempt:
+                        self.retries += attempt.num > 1
+                        return await self._once(request)
+            except Retryable as error:
+                return error.response
+        raise AssertionError("unreachable")
+
+    async def _once(self, request: httpx.Request) -> httpx.Response:
+        try:
+            async with self._rate, asyncio.timeout(self._limits.timeout):
+                response = await self._inner.handle_async_request(request)
+                await response.aread()
+        except TimeoutError:
+            raise httpx.ReadTimeout(f"no whole reply within {self._limits.timeout:g} s") from None
+        if response.status_code in RETRIED and MISS_HEADER not in response.headers:
+            raise Retryable(response)
+        return response
+
+    async def aclose(self) -> None:
+        """Close the transport inside."""
+        await self._inner.aclose()
+
+
+def _rate_limit(rate: float | None) -> AbstractAsyncContextManager[Any]:
+    if rate is None:
+        return nullcontext()
+    from aiolimiter import AsyncLimiter
+
+    # One call a slot: a burst after a pause would break what the user promised the service.
+    return AsyncLimiter(1, 1 / rate)
+
+
+class Service:
+    """A service at one base URL. Use as an async context manager.
+
+    Args:
+        name: how messages call it.
+        base_url: scheme, host, optional port and path.
+        limits: what it may be asked.
+        transport: what connects; the network by default.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str,
+        limits: Limits,
+        *,
+        headers: Mapping[str, str] | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.name = name
+        self.base_url = base_url
+        self._transport = RetryTransport(limits, transport or network(base_url, limits.concurrency))
+        self._client = httpx.AsyncClient(
+            transport=self._transport,
+            headers=dict(headers or {}),
+            timeout=httpx.Timeout(limits.timeout, connect=min(10.0, limits.timeout)),
+            trust_env=False,
+        )
+
+    @property
+    def retries(self) -> int:
+        """How many calls were made again."""
+        return self._transport.retries
+
+    async def __aenter__(self) -> Service:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def call(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """One call with a JSON body; returns the last response, whatever its status.
+
+        Raises:
+            UnavailableError: no whole reply, or no connection; names the URL tried.
+        """
+        url = join_url(self.base_url, path)
+        try:
+            return await self._client.request(method, url, json=body)
+        except httpx.TransportError as error:
+            reason = str(error) or type(error).__name__
+            raise UnavailableError(f"{self.name}: {url}: {reason}") from None
