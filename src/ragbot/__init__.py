@@ -1,0 +1,1 @@
+"""ragbot: a digital twin that answers from one Markdown profile."""

@@ -1,0 +1,188 @@
+"""The commands ``ragbot index``, ``ragbot serve`` and ``ragbot ask``.
+
+Owns options and what is printed; each command imports what it needs inside its body, so that ``--help``
+imports click alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    import socket
+
+    from ragbot.answer import Twin
+    from ragbot.errors import RagbotError
+    from ragbot.models import Embedder
+    from ragbot.profile import Profile
+
+PROFILE = "data/corpus/profile.md"
+
+
+class _Group(click.Group):
+    """Shows an error of ours without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if type(error).__module__ != "ragbot.errors":
+                raise
+            _fail(error)  # type: ignore[arg-type]
+
+
+def _fail(error: RagbotError) -> None:
+    click.echo(f"error: {error}", err=True)
+    if detail := getattr(error, "detail", ""):
+        click.echo(f"    the server said: {detail!r}", err=True)
+    raise SystemExit(2)
+
+
+def _common(command: Callable[..., None]) -> Callable[..., None]:
+    """The options every command has."""
+    for option in (
+        click.option("--profile", type=click.Path(path_type=Path), default=PROFILE, show_default=True),
+        click.option(
+            "--embedder",
+            envvar="RAGBOT_EMBEDDER",
+            default="wordllama",
+            show_default=True,
+            help="wordllama, or ollama/MODEL.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _answering(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of commands that answer."""
+    for option in (
+        click.option("--build", is_flag=True, help="Build the index, or rebuild it where it is stale."),
+        click.option(
+            "--k", type=click.IntRange(1, 50), default=5, show_default=True, help="Sections an answer."
+        ),
+        click.option(
+            "--model",
+            envvar="RAGBOT_MODEL",
+            default="qwen2.5-coder:1.5b",
+            show_default=True,
+            help="At Ollama.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(cls=_Group)
+@click.version_option(package_name="evalrun", prog_name="ragbot")
+def main() -> None:
+    """A digital twin that answers from one Markdown profile."""
+
+
+@main.command()
+@_common
+def index(profile: Path, embedder: str) -> None:
+    """Build the index of a profile and list its sections."""
+    from ragbot.index import build, index_path, save
+    from ragbot.models import embedder as open_embedder
+
+    found = _read(profile)
+    save(build(found, open_embedder(embedder)), index_path(profile))
+    for section in found.sections:
+        click.echo(f"{section.id}\t{section.title}")
+    click.echo(f"{len(found.sections)} sections -> {index_path(profile)}", err=True)
+
+
+@main.command()
+@_common
+@_answering
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: a free one.")
+@click.option("--trace", is_flag=True, help="Open /retrieve and /answer, which show contexts and prompts.")
+def serve(
+    profile: Path, embedder: str, build: bool, k: int, model: str, host: str, port: int, trace: bool
+) -> None:
+    """Serve the chat page and its API."""
+    _single_thread()
+    listener = _listen(host, port)
+    import uvicorn
+
+    from ragbot.service import create_app
+
+    app = create_app(_twin(profile, embedder, build, k, model), trace=trace)
+    click.echo(f"ragbot answers on {_url(host, listener.getsockname()[1])}", err=True)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, ws="none"))
+    server.run(sockets=[listener])
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Taken first: a port in use is told at once, and early callers wait instead of being refused."""
+    import socket
+
+    from ragbot.errors import RagbotError
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        where = _url(host, port)
+        raise RagbotError(f"cannot listen on {where}: {error.strerror}", "choose another --port") from error
+
+
+def _twin(profile: Path, embedder: str, build: bool, k: int, model: str) -> Twin:
+    from ragbot.answer import Twin
+    from ragbot.models import chat_model
+    from ragbot.models import embedder as open_embedder
+
+    found, embedding = _read(profile), open_embedder(embedder)
+    return Twin(_index(found, profile, embedding, build), embedding, chat_model(model), k)
+
+
+def _index(found: Profile, profile: Path, embedder: Embedder, may_build: bool) -> Any:
+    """The stored index where it is fresh; a new one where ``may_build``.
+
+    Raises:
+        RagbotError: it is stale or missing, and may not be built.
+    """
+    from ragbot.errors import RagbotError
+    from ragbot.index import REBUILD, build, index_path, load, save, stale
+
+    try:
+        stored = load(index_path(profile))
+        if changed := stale(stored, found, embedder):
+            raise RagbotError(f"the index of {profile} is stale: {changed}", REBUILD)
+        return stored
+    except RagbotError:
+        if not may_build:
+            raise
+    fresh = build(found, embedder)
+    save(fresh, index_path(profile))
+    return fresh
+
+
+def _read(path: Path) -> Profile:
+    from ragbot.profile import read_profile
+
+    profile = read_profile(path)
+    for warning in profile.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return profile
+
+
+def _single_thread() -> None:
+    """Before numpy is imported: one thread for BLAS, the vectors are small."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
+if __name__ == "__main__":
+    main()

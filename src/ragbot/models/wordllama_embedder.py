@@ -1,0 +1,47 @@
+"""WordLlama as the embedder that needs no server and no network.
+
+Owns loading the weights from inside the wheel and pooling them. Leaves unit length and rounding to ``index``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbot.errors import RagbotError
+from ragbot.models import embed_provider
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@embed_provider("wordllama")
+class WordLlamaEmbedder:
+    """256 dimensions, mean of static token vectors."""
+
+    name = "wordllama/l2_supercat"
+
+    def __init__(self, model: str = "") -> None:
+        if model not in ("", "l2_supercat"):
+            raise RagbotError(f"wordllama has no model '{model}' in its wheel", "use --embedder wordllama")
+        self._loaded: Any = None
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.floating]:
+        """Shape (texts, 256), float32. The row of a text does not depend on the texts beside it."""
+        if self._loaded is None:
+            self._loaded = _load()
+        vectors: NDArray[np.floating] = self._loaded.embed(list(texts), norm=False)
+        return vectors
+
+
+def _load() -> Any:
+    # WordLlama calls basicConfig(level=INFO) when imported; a root handler makes that do nothing.
+    logging.getLogger().addHandler(logging.NullHandler())
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    import wordllama
+
+    return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
