@@ -57,7 +57,7 @@ CHAT_HISTORY = 4_000
 
 @dataclass(frozen=True)
 class Twin:
-    """What answering takes: an index, the embedder it was built with, a model, and how many chunks it gets."""
+    """What answering takes: an index, the embedder it was built with, a model, and how many chunks."""
 
     index: Index
     embedder: Embedder

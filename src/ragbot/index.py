@@ -40,7 +40,7 @@ class Index:
     vectors: NDArray[np.int16]
 
     def search(self, query: NDArray[np.int16], k: int) -> tuple[Chunk, ...]:
-        """The ``k`` nearest chunks by cosine, ties in profile order; ``query`` is from :func:`query_vector`."""
+        """The ``k`` chunks nearest to a :func:`query_vector` by cosine, ties in profile order."""
         dots = self.vectors.astype(np.int64) @ query.astype(np.int64)
         order = np.argsort(-dots, kind="stable")[:k]
         return tuple(

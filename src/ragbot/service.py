@@ -1,6 +1,7 @@
 """The HTTP service: a chat for people, and under ``--trace`` the two calls a grader makes.
 
-Owns routes, what a stranger may send, and which status an error gets; ``answer`` does the answering. Without ``--trace`` no prompt leaves this process and there is no retrieval endpoint.
+Owns routes, what a stranger may send, and which status an error gets; ``answer`` does the answering.
+Without ``--trace`` no prompt leaves this process and there is no retrieval endpoint.
 """
 
 from __future__ import annotations

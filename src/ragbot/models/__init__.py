@@ -27,7 +27,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a chat model. ``window`` and ``max_tokens`` count tokens; no ``seed``: the server takes one."""
+    """One call of a chat model; ``window`` and ``max_tokens`` count tokens."""
 
     messages: tuple[Message, ...]
     temperature: float
