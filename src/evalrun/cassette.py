@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
+from pydantic import Field
 
 from evalrun.digest import tagged
 from evalrun.errors import InputError, Problem, RecordingError
@@ -88,8 +89,8 @@ class Source(Record):
 
     kind: str
     model: str = ""
-    facts: dict[str, str] = {}
-    parameters: dict[str, Any] = {}
+    facts: dict[str, str] = Field(default_factory=dict)
+    parameters: dict[str, Any] = Field(default_factory=dict)
     recorded: tuple[str, str]
 
 
@@ -97,7 +98,7 @@ class Sources(Record):
     """``source.json`` of a cassette."""
 
     format: Literal["cassette.v1"] = "cassette.v1"
-    sources: dict[str, Source] = {}
+    sources: dict[str, Source] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -132,10 +133,12 @@ class _Lines:
             self.at.setdefault(address, []).append(line)
         self.by_key[line.key] = line
 
-    def drop(self, address: Address) -> None:
-        for line in self.at.pop(address, []):
-            self.by_address.pop((address, line.key), None)
-            self.by_key.pop(line.key, None)
+    def all(self) -> list[Exchange]:
+        """Every line once; one without an address under its key alone."""
+        return [
+            *self.by_address.values(),
+            *(line for line in self.by_key.values() if address_of(line) is None),
+        ]
 
 
 def address_of(line: Exchange) -> Address | None:
@@ -178,7 +181,8 @@ class Cassette:
         self._facts = facts or {}
         self._lines: dict[Book, _Lines] = {book: _Lines() for book in BOOKS}
         self._appenders: dict[Book, Appender] = {}
-        self._touched: dict[str, tuple[Book, str, dict[str, Any]]] = {}
+        self._touched: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._used: dict[Book, set[tuple[Address | None, str]]] = {book: set() for book in BOOKS}
         self.sources = Sources()
         if path is not None and mode != "live":
             self._read(path)
@@ -241,32 +245,51 @@ class Cassette:
             self._appenders[book] = Appender(self.path / f"{book}.jsonl")
         self._lines[book].add(line)
         self._appenders[book].write(line)
-        self._touch(book, line)
+        self._touch(line)
 
-    def _touch(self, book: Book, line: Exchange) -> None:
+    def use(self, book: Book, line: Exchange) -> None:
+        """Note that a line belongs to what is recorded now."""
+        self._used[book].add((address_of(line), line.key))
+
+    def _touch(self, line: Exchange) -> None:
         body = line.request if isinstance(line.request, dict) else {}
         if is_generation(line.path):
             options = body.get("options") or {
                 key: body[key] for key in ("temperature", "max_tokens") if key in body
             }
             parameters = {key: value for key, value in options.items() if key != "seed"}
-            self._touched[line.source] = (book, str(body.get("model", "")), parameters)
+            self._touched[line.source] = (str(body.get("model", "")), parameters)
 
     def close(self) -> None:
-        """Sort what was recorded and put it in place; write ``source.json``."""
+        """Sort what was recorded and put it in place; write ``source.json``.
+
+        With ``refresh``, the lines of an address that was answered anew and were not used again go.
+        """
         for appender in self._appenders.values():
             appender.close()
         if self.path is None or not self._appenders:
             return
         for book in self._appenders:
-            lines = self._lines[book]
-            unique = {id(line): line for line in (*lines.by_address.values(), *lines.by_key.values())}
-            data = b"".join(to_line(line) for line in sorted(unique.values(), key=line_order))
+            data = b"".join(to_line(line) for line in sorted(self._kept(book), key=line_order))
             write_atomically(self.path / f"{book}.jsonl", data)
         self._appenders.clear()
+        self._write_sources(self.path)
+
+    def _kept(self, book: Book) -> list[Exchange]:
+        lines = self._lines[book].all()
+        if book == "judge":
+            smallest = {line.key: line for line in sorted(lines, key=line_order, reverse=True)}
+            lines = list(smallest.values())
+        if not self.refresh:
+            return lines
+        renewed = {address for address, _ in self._used["bot"]}
+        used = {key for _, key in self._used[book]}
+        return [line for line in lines if address_of(line) not in renewed or line.key in used]
+
+    def _write_sources(self, path: Path) -> None:
         today = date.today().isoformat()
         sources = dict(self.sources.sources)
-        for name, (_, model, parameters) in self._touched.items():
+        for name, (model, parameters) in self._touched.items():
             old = sources.get(name)
             sources[name] = Source(
                 kind="ollama",
@@ -276,7 +299,7 @@ class Cassette:
                 recorded=(old.recorded[0] if old else today, today),
             )
         self.sources = Sources(sources=sources)
-        write_atomically(self.path / "source.json", pretty_json(self.sources))
+        write_atomically(path / "source.json", pretty_json(self.sources))
 
     @property
     def recorded(self) -> tuple[str, str] | None:
@@ -302,12 +325,15 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         cassette: Cassette,
         book: Book,
         upstream: httpx.AsyncBaseTransport | None,
-        observe: Any = None,
+        observe: Callable[[Exchange], None] = lambda line: None,
+        *,
+        base_path: str = "",
     ) -> None:
         self.cassette = cassette
         self.book: Book = book
         self._upstream = upstream
-        self._observe = observe or (lambda line: None)
+        self._observe = observe
+        self._base_path = base_path.rstrip("/")
         self._occurrences: dict[tuple[Address, str], int] = {}
         self._flights: dict[str, asyncio.Lock] = {}
         self._shared: dict[str, Exchange] = {}
@@ -325,7 +351,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         """
         raw = await request.aread()
         body = _json_or_text(raw)
-        path = urlsplit(str(request.url)).path
+        path = urlsplit(str(request.url)).path.removeprefix(self._base_path)
         address = ADDRESS.get() if is_generation(path) else None
         key = exchange_key(
             request.method,
@@ -347,14 +373,14 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         kept = address_of(line)
         if address is not None and kept is not None and address < kept and self.cassette.mode != "replay":
             line = line.model_copy(update=address._asdict())
-            self._shared[key] = line
             self.cassette.store(self.book, line)
-            self._observe(line)
+            self._seen(line)
         return line
 
     def _seen(self, line: Exchange) -> None:
         if self.book == "judge":
             self._shared[line.key] = line
+        self.cassette.use(self.book, line)
         self._observe(line)
 
     async def _answer(

@@ -10,7 +10,7 @@ import asyncio
 import email.utils
 import ipaddress
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -73,6 +73,14 @@ def network(base_url: str, concurrency: int) -> httpx.AsyncBaseTransport:
     return AiohttpTransport(limits=limits, trust_env=not is_loopback(base_url))
 
 
+@dataclass(frozen=True)
+class Watch:
+    """What a caller watches of a call: ``begin`` before each attempt, ``final`` when not to ask again."""
+
+    begin: Callable[[], None]
+    final: Callable[[], bool]
+
+
 class Retryable(Exception):
     """A reply worth asking for again; carries the wait the server asked for."""
 
@@ -123,13 +131,15 @@ class RetryTransport(httpx.AsyncBaseTransport):
         raise AssertionError("unreachable")
 
     async def _once(self, request: httpx.Request) -> httpx.Response:
+        if watch := request.extensions.get("watch"):
+            watch.begin()
         try:
             async with self._rate, asyncio.timeout(self._limits.timeout):
                 response = await self._inner.handle_async_request(request)
                 await response.aread()
         except TimeoutError:
             raise httpx.ReadTimeout(f"no whole reply within {self._limits.timeout:g} s") from None
-        if response.status_code in RETRIED and MISS_HEADER not in response.headers:
+        if response.status_code in RETRIED and not (watch and watch.final()):
             raise Retryable(response)
         return response
 
@@ -187,7 +197,9 @@ class Service:
     async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
-    async def call(self, method: str, path: str, body: Any = None) -> httpx.Response:
+    async def call(
+        self, method: str, path: str, body: Any = None, *, watch: Watch | None = None
+    ) -> httpx.Response:
         """One call with a JSON body; returns the last response, whatever its status.
 
         Raises:
@@ -195,7 +207,8 @@ class Service:
         """
         url = join_url(self.base_url, path)
         try:
-            return await self._client.request(method, url, json=body)
+            extensions = {"watch": watch} if watch else {}
+            return await self._client.request(method, url, json=body, extensions=extensions)
         except httpx.TransportError as error:
             reason = str(error) or type(error).__name__
             raise UnavailableError(f"{self.name}: {url}: {reason}") from None

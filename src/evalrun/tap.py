@@ -1,0 +1,139 @@
+"""A recording proxy between a bot and its model server: sees the prompt that really goes over the wire.
+
+Owns which model call belongs to which draw, and the list of calls seen for it. It listens on loopback and
+forwards to its one upstream; whether it forwards or replays is the cassette's business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from urllib.parse import urlsplit
+
+import httpx
+from aiohttp import web
+
+from evalrun.cassette import Address, Cassette, CassetteTransport, RecordingMiss, address_of, addressed
+from evalrun.http import MISS_HEADER, join_url, network
+from evalrun.provenance import is_generation, seed_of
+from evalrun.records import Exchange
+
+_FORWARDED = ("accept", "authorization", "content-type", "x-api-key")
+_BODY_LIMIT = 16 * 1024 * 1024
+
+
+class Tap:
+    """The proxy. Use as an async context manager; :attr:`url` is what the bot gets as its model's base URL.
+
+    Args:
+        upstream: base URL of the bot's model server.
+        cassette: replays, records or passes on.
+        seeds: seed of a draw's model call → its address.
+        observe: called with every exchange, as it happens.
+        timeout: seconds a model call may take.
+        concurrency: model calls in flight.
+    """
+
+    def __init__(
+        self,
+        upstream: str,
+        cassette: Cassette,
+        seeds: Mapping[int, Address],
+        observe: Callable[[Exchange], None],
+        *,
+        timeout: float,
+        concurrency: int,
+    ) -> None:
+        self.url = ""
+        self.current: Address | None = None
+        self._upstream = upstream
+        self._seeds = seeds
+        self._observe = observe
+        self._seen: dict[Address, list[Exchange]] = {}
+        self._missed: dict[Address | None, RecordingMiss] = {}
+        self._timeout = {"connect": 10.0, "read": timeout, "write": timeout, "pool": timeout}
+        self._transport = CassetteTransport(
+            cassette,
+            "bot",
+            None if cassette.mode == "replay" else network(upstream, concurrency),
+            self._note,
+            base_path=urlsplit(upstream).path,
+        )
+        self._runner: web.AppRunner | None = None
+
+    async def __aenter__(self) -> Tap:
+        app = web.Application(client_max_size=_BODY_LIMIT)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+        await self._transport.aclose()
+
+    def begin(self, address: Address) -> None:
+        """A new attempt of a draw starts: what was seen of it before proves nothing."""
+        self._seen[address] = []
+        self._transport.begin(address)
+
+    def seen(self, address: Address) -> tuple[Exchange, ...]:
+        """The model calls of a draw's last attempt, in order; forgets them."""
+        return tuple(self._seen.pop(address, ()))
+
+    def missed(self, address: Address) -> RecordingMiss | None:
+        """The miss that this draw ran into, if any; one without an address counts for every draw."""
+        return self._missed.get(address) or self._missed.get(None)
+
+    def _note(self, exchange: Exchange) -> None:
+        address = address_of(exchange)
+        if address is not None:
+            self._seen.setdefault(address, []).append(exchange)
+        self._observe(exchange)
+
+    def _address(self, path: str, raw: bytes) -> Address | None:
+        if not is_generation(path):
+            return None
+        try:
+            seed = seed_of(json.loads(raw))
+        except ValueError:
+            seed = None
+        return self._seeds.get(seed, self.current) if seed is not None else self.current
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        raw = await request.read()
+        address = self._address(request.path, raw)
+        inner = httpx.Request(
+            request.method,
+            join_url(self._upstream, request.path_qs),
+            headers={name: request.headers[name] for name in _FORWARDED if name in request.headers},
+            content=raw,
+            extensions={"timeout": self._timeout},
+        )
+        try:
+            with addressed(address):
+                response = await self._transport.handle_async_request(inner)
+        except RecordingMiss as miss:
+            self._missed.setdefault(address, miss)
+            return web.json_response(
+                {"error": "no recording of this request", "evalrun": "miss"},
+                status=502,
+                headers={MISS_HEADER: "1"},
+            )
+        except httpx.TransportError as error:
+            reason = str(error) or type(error).__name__
+            return web.json_response({"error": f"model server: {reason}"}, status=502)
+        kept = {
+            name: response.headers[name]
+            for name in ("content-type", "retry-after")
+            if name in response.headers
+        }
+        return web.Response(status=response.status_code, headers=kept, body=response.content)

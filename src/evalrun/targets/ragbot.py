@@ -1,0 +1,86 @@
+"""The twin over its own wire: retrieve once a case, answer once a draw with that context."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+import httpx
+from pydantic import BaseModel, Field, ValidationError
+
+from evalrun.errors import UnavailableError
+from evalrun.http import Service, Watch
+from evalrun.records import Case, Context, Record, Reply
+from evalrun.targets import TARGETS, BadReply, Offers
+
+R = TypeVar("R", bound=BaseModel)
+
+
+class RagbotOptions(Record):
+    """``target`` of a config for a ragbot; ``k`` chunks are retrieved for each question."""
+
+    kind: Literal["ragbot"]
+    k: int = Field(default=5, ge=1, le=100)
+    url: str | None = None
+
+
+@TARGETS("ragbot")
+class Ragbot:
+    """A running ``ragbot serve --trace``."""
+
+    Options = RagbotOptions
+    offers = Offers(retrieval=True, contexts=True, ids=True, seed=True, prompt=True)
+
+    def __init__(
+        self, options: RagbotOptions, service: Service, *, temperature: float | None, max_tokens: int | None
+    ) -> None:
+        self._options = options
+        self._service = service
+        self._sampling = {"temperature": temperature, "max_tokens": max_tokens}
+
+    async def about(self) -> dict[str, Any]:
+        """``GET /about``."""
+        response = await self._service.call("GET", "/about")
+        if response.status_code != 200:
+            raise _refused("/about", response)
+        value = response.json()
+        return value if isinstance(value, dict) else {}
+
+    async def retrieve(self, case: Case) -> Context:
+        """``POST /retrieve``."""
+        body = {
+            "question": case.question,
+            "k": self._options.k,
+            "history": [turn.model_dump() for turn in case.history],
+        }
+        response = await self._service.call("POST", "/retrieve", body)
+        return _parsed("/retrieve", response, Context)
+
+    async def answer(self, case: Case, context: Context | None, seed: int, watch: Watch) -> Reply:
+        """``POST /answer`` with the context that was retrieved for the case."""
+        assert context is not None
+        body = {
+            "question": case.question,
+            "context": context.model_dump(),
+            "history": [turn.model_dump() for turn in case.history],
+            "seed": seed,
+            **{name: value for name, value in self._sampling.items() if value is not None},
+        }
+        response = await self._service.call("POST", "/answer", body, watch=watch)
+        return _parsed("/answer", response, Reply)
+
+
+def _refused(path: str, response: httpx.Response) -> UnavailableError:
+    if response.status_code == 404 and path in ("/retrieve", "/answer"):
+        return UnavailableError(f"{path}: HTTP 404", "start the bot with: ragbot serve --trace")
+    return UnavailableError(f"{path}: HTTP {response.status_code}: {response.text[:200]}")
+
+
+def _parsed(path: str, response: httpx.Response, record: type[R]) -> R:
+    if response.status_code != 200:
+        raise _refused(path, response)
+    try:
+        return record.model_validate_json(response.content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BadReply(f"{path}: not a {record.__name__.lower()}: {where}: {first['msg']}") from None
