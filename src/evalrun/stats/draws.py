@@ -1,0 +1,82 @@
+"""Scores as they come, question by question and draw by draw, checked and reduced to question means.
+
+Owns the reading of values and the treatment of what is missing; a question is the unit of sampling, a draw
+is a repeated measurement of it. What to make of the means is the business of the intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalrun.stats.effective import FloatArray
+
+Values = Sequence[Sequence[float | None]]
+"""A sequence of questions, each a sequence of draws; None is a draw that was planned and has no score."""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Questions with a scored draw: their means, their numbers of draws, their places in the input."""
+
+    means: FloatArray
+    sizes: NDArray[np.int64]
+    places: tuple[int, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of questions."""
+        return len(self.places)
+
+    @property
+    def mean(self) -> float:
+        """Mean of the question means; each question weighs the same whatever its number of draws."""
+        return float(self.means.mean())
+
+    @property
+    def variance(self) -> float:
+        """Sample variance (n - 1) of the question means; at least two questions."""
+        return float(self.means.var(ddof=1))
+
+    @property
+    def most(self) -> float:
+        """n²/Σ(1/k): what the draws are worth if independent (n·k at equal k)."""
+        return float(self.n**2 / (1 / self.sizes).sum())
+
+
+def read(values: Values, low: float = 0.0, high: float = 1.0) -> Questions:
+    """Question means; missing draws are left out, and so are questions without any draw.
+
+    Raises:
+        ValueError: a score is NaN or outside [``low``, ``high``]; the message names both, from 0.
+    """
+    kept = [
+        (place, present)
+        for place, draws in enumerate(values)
+        if (present := [_checked(s, place, draw, low, high) for draw, s in enumerate(draws) if s is not None])
+    ]
+    means = np.array([math.fsum(present) / len(present) for _, present in kept], dtype=np.float64)
+    sizes = np.array([len(present) for _, present in kept], dtype=np.int64)
+    return Questions(means, sizes, tuple(place for place, _ in kept))
+
+
+def filled(values: Values, missing: float) -> list[list[float]]:
+    """The same questions with ``missing`` for every missing draw; a question without draws gets one."""
+    return [[missing if score is None else score for score in draws] or [missing] for draws in values]
+
+
+def share_scored(values: Values) -> float | None:
+    """Scored over planned draws, a question without draws counting as one planned; None without questions."""
+    planned = sum(max(len(draws), 1) for draws in values)
+    scored = sum(score is not None for draws in values for score in draws)
+    return scored / planned if planned else None
+
+
+def _checked(score: float, question: int, draw: int, low: float, high: float) -> float:
+    if not low <= score <= high or math.isinf(score):
+        raise ValueError(f"question {question}, draw {draw}: {score} is not a number in [{low:g}, {high:g}]")
+    return float(score)

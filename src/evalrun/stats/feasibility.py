@@ -1,0 +1,87 @@
+"""What a gate needs before it can hold: questions, or passes.
+
+Owns the planning of gates, by the same limits that will decide them. Whether to refuse a gate that cannot
+hold is the business of the gates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evalrun.stats.decision import TOLERANCE, Method, uses_exact
+from evalrun.stats.effective import exact_limits, normal_quantile, wilson_limits
+from evalrun.stats.interval import check_count
+
+_MOST = 10**9
+
+
+def min_n_perfect(
+    threshold: float, at_least: bool = True, confidence: float = 0.95, method: Method = "wilson"
+) -> int | None:
+    """Fewest questions with which a perfect score holds the gate; None where no number is enough (T = 1)."""
+    return questions_needed(1.0 if at_least else 0.0, threshold, at_least, confidence, method)
+
+
+def questions_needed(
+    rate: float,
+    threshold: float,
+    at_least: bool = True,
+    confidence: float = 0.95,
+    method: Method = "wilson",
+    per_question: float = 1.0,
+) -> int | None:
+    """Fewest questions with which a measured ``rate`` in [0, 1] would hold the gate; None if it never would.
+
+    ``per_question`` is the observed n_eff/n: what a question with its draws counts for.
+
+    Raises:
+        ValueError: rate or threshold outside [0, 1], ``per_question`` not above 0.
+    """
+    _check_shares(rate, threshold)
+    if not per_question > 0:
+        raise ValueError(f"per_question must be above 0, not {per_question}")
+
+    def holds(n: int) -> bool:
+        return bool(_holds(rate, n * per_question, threshold, at_least, confidence, method))
+
+    high = 1
+    while not holds(high):
+        high *= 2
+        if high > _MOST:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def min_passes(n: int, threshold: float, confidence: float = 0.95, method: Method = "wilson") -> int | None:
+    """Fewest passes of ``n`` single-draw questions that hold "at least ``threshold``"; None if none do."""
+    check_count("n", n)
+    _check_shares(threshold)
+    if n == 0:
+        return None
+    holding = _holds(np.arange(n + 1) / n, n, threshold, True, confidence, method)
+    return int(holding.argmax()) if holding.any() else None
+
+
+def _holds(
+    rate: float | np.ndarray[tuple[int], np.dtype[np.float64]],
+    n: float,
+    threshold: float,
+    at_least: bool,
+    confidence: float,
+    method: Method,
+) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Whether the pass limit of a rate from ``n`` questions reaches the threshold, elementwise."""
+    normal_quantile(confidence)
+    exact = method == "exact" or uses_exact(threshold, at_least)
+    low, high = (exact_limits if exact else wilson_limits)(rate, n, confidence)
+    return low >= threshold - TOLERANCE if at_least else high <= threshold + TOLERANCE
+
+
+def _check_shares(*shares: float) -> None:
+    for share in shares:
+        if not 0 <= share <= 1:
+            raise ValueError(f"{share} is not in [0, 1]")
