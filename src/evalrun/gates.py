@@ -1,0 +1,135 @@
+"""Gates: a threshold on one estimate's interval, decided once, for console, JUnit, HTML and exit code alike.
+
+Owns the decision and the words that explain it, and the refusal of gates that could not hold. Computes no
+estimate: the limits come with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from evalrun import stats
+from evalrun.records import Case, Estimate, Gate, Metric, Verdict
+from evalrun.summary import groups_of
+
+TOLERANCE = 1e-9
+
+
+def threshold(gate: Gate) -> tuple[float, bool]:
+    """(threshold, whether at least that much is demanded)."""
+    if gate.min is not None:
+        return gate.min, True
+    assert gate.max is not None
+    return gate.max, False
+
+
+def number(value: float) -> str:
+    """A share as it is printed: ``.81``, ``1.0``."""
+    text = f"{value:.2f}"
+    return text[1:] if text.startswith("0") else text[:3] if text.startswith("1") else text
+
+
+def infeasible(
+    gate: Gate, metric: Metric, cases: Sequence[Case], applies: Callable[[Case], bool]
+) -> tuple[str, str] | None:
+    """Why a gate cannot hold as planned, and what to do; None if it can.
+
+    Args:
+        applies: whether the metric can be measured on a case.
+    """
+    members = groups_of(metric, cases).get(gate.group, [])
+    n = sum(applies(case) for case in members)
+    if gate.infer == "this_set":
+        return None if n else (f"no question of group '{gate.group}' can be measured", "drop the gate")
+    if n < gate.min_n:
+        return (
+            f"group '{gate.group}' has {n} questions that count; a gate needs {gate.min_n}",
+            f"add {gate.min_n - n} questions, or gate on a larger group",
+        )
+    limit, at_least = threshold(gate)
+    needed = stats.min_n_perfect(limit, at_least, method=gate.method)
+    if needed is None:
+        return (f"no number of questions can show {gate.needs}", "choose a threshold short of it")
+    if n < needed:
+        return (
+            f"even a perfect score on {n} questions cannot show {gate.needs}: that takes {needed}",
+            f"add {needed - n} questions to '{gate.group}', or lower the threshold",
+        )
+    return None
+
+
+def decide(
+    gate: Gate, estimates: Mapping[tuple[str, str], Estimate], *, judge_measured: bool = False
+) -> Verdict:
+    """The verdict of one gate."""
+    found = estimates.get((gate.metric, gate.group))
+    if found is None or found.value is None:
+        why = found.reason if found is not None and found.reason else "no_data"
+        return Verdict(gate=gate, decision="undecided", why=f"nothing was measured ({why})")
+    verdict = Verdict(
+        gate=gate,
+        decision="undecided",
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        n=found.n,
+        judge_measured=judge_measured if found.judged else None,
+    )
+    reason = _not_measured(gate, found, judge_measured)
+    if reason:
+        return verdict.model_copy(update={"why": reason})
+    if gate.infer == "this_set":
+        return verdict.model_copy(update=_exactly(gate, found.value))
+    return verdict.model_copy(update=_by_limits(gate, found))
+
+
+def _not_measured(gate: Gate, found: Estimate, judge_measured: bool) -> str:
+    coverage = found.coverage
+    if coverage is not None and coverage < gate.min_coverage - TOLERANCE:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in found.failures.items())
+        return f"coverage {number(coverage)}, needs {number(gate.min_coverage)}: not measured ({reasons})"
+    if gate.infer == "population" and found.n < gate.min_n:
+        return f"{found.n} questions measured, needs {gate.min_n}"
+    if found.judged and gate.require_measured_judge and not judge_measured:
+        return "the judge is not measured against labels"
+    return ""
+
+
+def _exactly(gate: Gate, value: float) -> dict[str, str]:
+    limit, at_least = threshold(gate)
+    holds = value >= limit - TOLERANCE if at_least else value <= limit + TOLERANCE
+    return {"decision": "holds" if holds else "fails", "decided_by": f"{number(value)} on this list"}
+
+
+def _by_limits(gate: Gate, found: Estimate) -> dict[str, str]:
+    limit, at_least = threshold(gate)
+    bounds = found.bounds
+    if bounds is None:
+        return {"why": f"no interval ({found.reason or 'too few questions'})"}
+    decision = stats.decide(bounds, limit, at_least, gate.method)
+    passing = stats.pass_limit(bounds, limit, at_least, gate.method)
+    failing = stats.fail_limit(bounds, at_least)
+    if decision == "holds":
+        word = "at least" if at_least else "at most"
+        return {"decision": decision, "decided_by": f"{word} {number(passing)}"}
+    word = "at most" if at_least else "at least"
+    by = f"{word} {number(failing)} (exact limit)"
+    if decision == "fails":
+        return {"decision": decision, "decided_by": by}
+    low, high = sorted((passing, failing))
+    return {
+        "decision": decision,
+        "decided_by": f"between {number(low)} and {number(high)}",
+        "why": f"the evidence reaches from {number(low)} to {number(high)}",
+        "advice": _advice(gate, found),
+    }
+
+
+def _advice(gate: Gate, found: Estimate) -> str:
+    limit, at_least = threshold(gate)
+    assert found.value is not None
+    needed = stats.questions_needed(found.value, limit, at_least, method=gate.method)
+    if needed is None or needed <= found.n:
+        side = "reaches" if at_least else "stays under"
+        return f"at this rate no number of questions {side} the threshold" if needed is None else ""
+    return f"{needed} questions at this rate would hold; you have {found.n} (add questions, not draws)"

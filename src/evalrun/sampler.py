@@ -1,0 +1,160 @@
+"""Draws: which seed each one has, one retrieval a case, an answer, and the proof of what was graded.
+
+Owns the order case → context → answer → proof. How many go on at once is the runner's; how a call is made
+and repeated belongs to :mod:`evalrun.http`; what counts as proof to :mod:`evalrun.provenance`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from evalrun.cassette import Address
+from evalrun.digest import context_digest, draw_digest, tagged, utf8
+from evalrun.errors import UnavailableError
+from evalrun.http import Watch
+from evalrun.provenance import ChainBroken, PromptCut, prove_observed, prove_reported
+from evalrun.records import Case, Context, Draw, Exchange, Level, Reply
+from evalrun.tap import Tap
+from evalrun.targets import Target
+
+_SEED_BITS = 31
+_DIGEST_BITS = 256
+
+
+@dataclass
+class Seeds:
+    """The seed of every draw of a dataset, and the draw of every seed."""
+
+    of: dict[Address, int] = field(default_factory=dict)
+    at: dict[int, Address] = field(default_factory=dict)
+
+    @classmethod
+    def assign(cls, case_ids: Iterable[str], draws: int, turns: int = 1) -> Seeds:
+        """A seed each, the first 31 bits of the digest of (case id, draw, turn); a taken one: the next 31.
+
+        To be called with the whole dataset, in its order, before any filter: so a draw keeps its seed.
+        """
+        seeds = cls()
+        for case in case_ids:
+            for draw in range(draws):
+                for turn in range(turns):
+                    seeds._add(Address(case, draw, turn))
+        return seeds
+
+    def _add(self, address: Address) -> None:
+        digest = int(tagged("seed", list(address)).removeprefix("sha256:"), 16)
+        for shift in range(_DIGEST_BITS - _SEED_BITS, -1, -_SEED_BITS):
+            seed = digest >> shift & (1 << _SEED_BITS) - 1
+            if seed not in self.at:
+                self.of[address], self.at[seed] = seed, address
+                return
+        raise OverflowError(f"no free seed for {address}")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A draw, the context it was answered from, and the model calls seen for it."""
+
+    draw: Draw
+    context: Context | None = None
+    broken: bool = False
+
+
+class Sampler:
+    """Asks one target. ``draw`` may be called from many tasks at once; a case is retrieved once."""
+
+    def __init__(self, target: Target, tap: Tap | None, seeds: Seeds) -> None:
+        self._target = target
+        self._tap = tap
+        self._seeds = seeds
+        self._contexts: dict[str, asyncio.Task[Context | None]] = {}
+
+    async def context(self, case: Case) -> Context | None:
+        """The context of a case, retrieved at the first call and never again.
+
+        Raises:
+            UnavailableError: retrieval failed.
+            ChainBroken: the bot's digest is not that of its chunks.
+        """
+        if case.id not in self._contexts:
+            self._contexts[case.id] = asyncio.create_task(self._retrieve(case))
+        return await asyncio.shield(self._contexts[case.id])
+
+    async def _retrieve(self, case: Case) -> Context | None:
+        found = await self._target.retrieve(case) if self._target.offers.retrieval else None
+        if found is not None and found.digest != context_digest(found.chunks):
+            raise ChainBroken("the retrieved context's digest is not that of its chunks")
+        return found
+
+    async def draw(self, case: Case, index: int) -> Drawn:
+        """One draw. What went wrong stands in ``Draw.error`` as ``kind: what``; nothing is raised for it."""
+        address = Address(case.id, index, 0)
+        empty = Draw(case=case.id, index=index, seed=self._seeds.of[address])
+        context: Context | None = None
+        try:
+            context = await self.context(case)
+            return await self._answered(case, empty, context, address)
+        except UnavailableError as error:
+            miss = self._tap.missed(address) if self._tap else None
+            reason = f"recording: {miss.message}" if miss else f"service: {error.message}"
+            return Drawn(empty.model_copy(update={"error": reason}), context)
+        except PromptCut as error:
+            return Drawn(empty.model_copy(update={"error": f"cut: {error}"}), context)
+        except ChainBroken as error:
+            return Drawn(empty.model_copy(update={"error": f"provenance: {error}"}), context, broken=True)
+
+    async def _answered(self, case: Case, empty: Draw, sent: Context | None, address: Address) -> Drawn:
+        started = time.perf_counter()
+        reply = await self._target.answer(case, sent, empty.seed, self._watch(address))
+        seconds = time.perf_counter() - started
+        answer = utf8(reply.answer).decode()
+        if not answer.strip():
+            raise UnavailableError("the answer is empty")
+        if sent is not None and reply.context is not None and reply.context.digest != sent.digest:
+            raise ChainBroken("the bot answered from another context than the one it retrieved")
+        context = sent if sent is not None else reply.context
+        seen = self._tap.seen(address) if self._tap else ()
+        level, proof = self._proved(case, context, reply, answer, seen)
+        digest = context.digest if context else None
+        draw = empty.model_copy(
+            update={
+                "digest": draw_digest(
+                    case.question, case.history, context.digest if context else None, answer
+                ),
+                "answer": answer,
+                "context": digest,
+                "prompt": reply.prompt if level == "reported" else None,
+                "model": reply.model,
+                "finish_reason": reply.finish_reason,
+                "usage": reply.usage,
+                "seconds": round(sum(call.seconds for call in seen) if seen else seconds, 3),
+                "level": level,
+                "exchange": proof.key if proof else None,
+            }
+        )
+        return Drawn(draw, context)
+
+    def _watch(self, address: Address) -> Watch:
+        tap = self._tap
+        if tap is None:
+            return Watch(begin=lambda: None, final=lambda: False)
+        if not self._target.offers.seed:
+            tap.current = address
+        return Watch(begin=lambda: tap.begin(address), final=lambda: tap.missed(address) is not None)
+
+    def _proved(
+        self, case: Case, context: Context | None, reply: Reply, answer: str, seen: tuple[Exchange, ...]
+    ) -> tuple[Level, Exchange | None]:
+        if reply.finish_reason == "length":
+            raise PromptCut("the answer was cut at its length limit")
+        if context is None:
+            return "none", None
+        if self._tap is not None:
+            return "observed", prove_observed(seen, case, context, answer)
+        if reply.prompt is not None:
+            prove_reported(reply.prompt, case, context)
+            return "reported", None
+        return "claimed", None

@@ -1,0 +1,119 @@
+"""What can be measured of a draw. To add a scorer: a file here with a factory under ``@SCORERS("name")``.
+
+Owns how a measurement becomes a score: who is counted, and that what is missing becomes a reason, never a
+number. What the numbers of a population add up to belongs to :mod:`evalrun.summary`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from evalrun.records import Case, Metric, Sample, Score
+from evalrun.registry import Registry, parse_spec
+
+Measured = bool | float | None
+
+
+def always(case: Case) -> bool:
+    """Applies to every case."""
+    return True
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A measurement with a canonical name.
+
+    ``measure`` gives a value for each metric of the sample's population: a bool is a rate, a number a score,
+    None is not applicable. ``applies`` says beforehand which cases can be measured.
+    """
+
+    name: str
+    metrics: tuple[Metric, ...]
+    measure: Callable[[Sample], Mapping[str, Measured]]
+    applies: Callable[[Case], bool] = always
+    needs: frozenset[str] = frozenset()
+
+    @property
+    def judged(self) -> bool:
+        """Whether it reads the judge's verdict."""
+        return any(metric.judged for metric in self.metrics)
+
+
+Factory = Callable[[int | None], Scorer]
+SCORERS: Registry[Factory] = Registry("scorer", "evalrun.scorers")
+
+
+def build(spec: str) -> Scorer:
+    """The scorer of a spec like ``recall@5``.
+
+    Raises:
+        UserError: no such scorer, or an @k that is missing or makes no sense.
+    """
+    name, k = parse_spec(spec)
+    return SCORERS.get(name)(k)
+
+
+def counts(metric: Metric, case: Case) -> bool:
+    """Whether ``case`` belongs to the population of ``metric``."""
+    return metric.population in ("all", case.population)
+
+
+def score(scorer: Scorer, sample: Sample, *, per: str) -> list[Score]:
+    """The scores of one sample: metrics per ``case``, or per ``draw``."""
+    wanted = [metric for metric in scorer.metrics if metric.per == per and counts(metric, sample.case)]
+    index = None if per == "case" else sample.draw.index
+    if not wanted:
+        return []
+    if not scorer.applies(sample.case):
+        return [_score(sample, index, metric, None) for metric in wanted]
+    reason = _unmeasurable(scorer, sample)
+    values: Mapping[str, Measured] = {}
+    if reason is None:
+        try:
+            values = scorer.measure(sample)
+        except Exception as error:  # a scorer may be a plugin: its fault is a missing score, not a lost run
+            reason = f"scorer: {type(error).__name__}: {error}"
+    if reason is not None:
+        return [_missing(sample, index, metric, reason) for metric in wanted]
+    return [_score(sample, index, metric, values.get(metric.id)) for metric in wanted]
+
+
+def _unmeasurable(scorer: Scorer, sample: Sample) -> str | None:
+    if sample.draw.error is not None:
+        return sample.draw.error
+    if "context" in scorer.needs and sample.context is None:
+        return "context: the bot returns none"
+    if scorer.judged:
+        if sample.judgement is None:
+            return "judge: no verdict"
+        if sample.judgement.error is not None:
+            return _with_kind("judge", sample.judgement.error)
+    return None
+
+
+def _with_kind(kind: str, reason: str) -> str:
+    return reason if reason.startswith(("recording:", "provenance:")) else f"{kind}: {reason}"
+
+
+def _score(sample: Sample, index: int | None, metric: Metric, value: Measured) -> Score:
+    blank = Score(case=sample.case.id, index=index, metric=metric.id, status="not_applicable")
+    if value is None:
+        return blank
+    if isinstance(value, bool):
+        return blank.model_copy(update={"status": "pass" if value else "fail"})
+    if not math.isfinite(value):
+        return _missing(sample, index, metric, f"scorer: {value} is no score")
+    if metric.kind != "quantity" and not 0 <= value <= 1:
+        return _missing(sample, index, metric, f"scorer: {value} is outside 0 to 1")
+    return blank.model_copy(update={"status": "number", "value": float(value)})
+
+
+def _missing(sample: Sample, index: int | None, metric: Metric, reason: str) -> Score:
+    return Score(case=sample.case.id, index=index, metric=metric.id, status="error", reason=reason)
+
+
+def all_metrics(scorers: Iterable[Scorer]) -> tuple[Metric, ...]:
+    """Every metric once, in the order of the scorers."""
+    return tuple({metric.id: metric for scorer in scorers for metric in scorer.metrics}.values())

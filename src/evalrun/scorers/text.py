@@ -1,0 +1,82 @@
+"""What code can see in an answer's text: expected words, patterns, plain refusals, new numbers and names."""
+
+from __future__ import annotations
+
+import re
+
+from evalrun.errors import UserError
+from evalrun.language.novel import novel_terms
+from evalrun.language.refusal import refusal_rule
+from evalrun.language.text import folded
+from evalrun.records import Case, Metric, Sample
+from evalrun.scorers import SCORERS, Scorer
+
+
+def no_depth(name: str, k: int | None) -> None:
+    """Refuse an @k where it means nothing.
+
+    Raises:
+        UserError: there is one.
+    """
+    if k is not None:
+        raise UserError(f"scorer '{name}' takes no @{k}", f"write {name}")
+
+
+@SCORERS("contains")
+def contains(k: int | None) -> Scorer:
+    """Whether the answer holds every text of the case's ``must_contain``, whatever the case of letters."""
+    no_depth("contains", k)
+    metric = Metric(id="contains", event="contains what it must", kind="rate", better="higher")
+
+    def measure(sample: Sample) -> dict[str, bool]:
+        answer = folded(sample.draw.answer or "")
+        return {metric.id: all(folded(text) in answer for text in sample.case.must_contain)}
+
+    return Scorer("contains", (metric,), measure, lambda case: bool(case.must_contain))
+
+
+def _pattern(case: Case) -> str | None:
+    pattern = case.metadata.get("regex")
+    return pattern if isinstance(pattern, str) else None
+
+
+@SCORERS("regex")
+def regex(k: int | None) -> Scorer:
+    """Whether the case's ``metadata.regex`` is found in the answer."""
+    no_depth("regex", k)
+    metric = Metric(id="regex", event="matches its pattern", kind="rate", better="higher")
+
+    def measure(sample: Sample) -> dict[str, bool]:
+        return {metric.id: re.search(_pattern(sample.case) or "", sample.draw.answer or "") is not None}
+
+    return Scorer("regex", (metric,), measure, lambda case: _pattern(case) is not None)
+
+
+@SCORERS("refusal_rule")
+def only_declines(k: int | None) -> Scorer:
+    """Whether the phrase grammar reads the answer as one that only declines; no opinion: not applicable."""
+    no_depth("refusal_rule", k)
+    metric = Metric(id="refusal_rule", event="only declines, by rule", kind="rate", better="higher")
+    return Scorer(
+        "refusal_rule", (metric,), lambda sample: {metric.id: refusal_rule(sample.draw.answer or "")}
+    )
+
+
+@SCORERS("novel_terms")
+def no_novel_terms(k: int | None) -> Scorer:
+    """Whether every number and name of the answer stands in the context or in the question."""
+    no_depth("novel_terms", k)
+    metric = Metric(id="novel_terms", event="no new numbers or names", kind="rate", better="higher")
+
+    def measure(sample: Sample) -> dict[str, bool]:
+        assert sample.context is not None
+        known = "\n".join(
+            [
+                sample.case.question,
+                *(turn.content for turn in sample.case.history),
+                *(chunk.text for chunk in sample.context.chunks),
+            ]
+        )
+        return {metric.id: not novel_terms(sample.draw.answer or "", known)}
+
+    return Scorer("novel_terms", (metric,), measure, needs=frozenset({"context"}))
