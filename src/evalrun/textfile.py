@@ -1,15 +1,27 @@
-"""UTF-8 text from a file of the user's, and its lines.
+"""UTF-8 text from a file of the user's, its lines, and the JSON object on each.
 
-Owns the faults a file can have before anybody looks at what it says: missing, a folder, too large, not UTF-8.
-Leaves YAML to ``yamlfile`` and rows to ``dataset`` and ``labels``.
+Owns the faults a file can have before anybody looks at what it means: missing, a folder, too large, not
+UTF-8, not JSON. Leaves YAML to ``yamlfile`` and the meaning of rows to ``dataset`` and ``labels``.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evalrun.errors import InputError, Problem
+
+
+@dataclass(frozen=True)
+class Row:
+    """One object of a file: the line it stands on (from 1), its value, and its JSON text."""
+
+    line: int
+    value: dict[str, Any]
+    source: str
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
@@ -40,9 +52,7 @@ def decode(path: Path, data: bytes) -> str:
         before = fault.object[: fault.start]
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         message = f"not UTF-8 (byte 0x{fault.object[fault.start]:02x})"
-        raise InputError(
-            [Problem(f"{path}:{line}:{column}", message, "save the file as UTF-8")]
-        ) from None
+        raise InputError([Problem(f"{path}:{line}:{column}", message, "save the file as UTF-8")]) from None
 
 
 def read_text(path: Path, limit: int | None = None) -> str:
@@ -59,15 +69,51 @@ def lines(text: str) -> Iterator[tuple[int, str]]:
 
     Split on LF only, a CR before it dropped: other line separators are characters of a text.
     """
-    for number, line in enumerate(text.split("\n"), start=1):
-        line = line.removesuffix("\r")
+    start, number = 0, 1
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line = text[start:end].removesuffix("\r")
         if line.strip(" \t\r"):
             yield number, line
+        start, number = end + 1, number + 1
 
 
 def _unreadable(path: Path, fault: Exception) -> Problem:
     if isinstance(fault, FileNotFoundError):
-        return Problem(str(path), "no such file", "check the path; paths in a config are relative to its folder")
+        return Problem(
+            str(path), "no such file", "check the path; paths in a config are relative to its folder"
+        )
     if isinstance(fault, IsADirectoryError):
         return Problem(str(path), "is a folder, not a file")
     return Problem(str(path), f"cannot be read: {getattr(fault, 'strerror', None) or fault}")
+
+
+def json_lines(path: Path, text: str) -> Iterator[Row | Problem]:
+    """The object on each line that is not blank, or what is wrong with the line."""
+    decoder = json.JSONDecoder(object_pairs_hook=_each_key_once, parse_constant=_no_constant)
+    for number, line in lines(text):
+        try:
+            value = decoder.decode(line)
+        except json.JSONDecodeError as fault:
+            yield Problem(f"{path}:{number}:{fault.colno}", f"not valid JSON: {fault.msg}")
+        except (ValueError, RecursionError) as fault:
+            reason = "nested too deeply" if isinstance(fault, RecursionError) else fault
+            yield Problem(f"{path}:{number}", f"not valid JSON: {reason}")
+        else:
+            if isinstance(value, dict):
+                yield Row(number, value, line)
+            else:
+                yield Problem(f"{path}:{number}", "not an object", 'a line looks like {"id": "…", …}')
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key '{next(key for key in keys if keys.count(key) > 1)}' stands twice")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")

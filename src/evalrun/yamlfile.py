@@ -31,7 +31,7 @@ from evalrun.textfile import read_text
 
 Loc = tuple[str | int, ...]
 
-MAX_BYTES = 1_000_000
+MAX_BYTES = 500_000
 MAX_NODES = 20_000
 MAX_DEPTH = 50
 MAX_DIGITS = 30
@@ -50,8 +50,8 @@ _VARIABLE = re.compile(r"\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{"
 class Document:
     """One YAML file: its value, the place of each part, and what is wrong with it.
 
-    ``value`` is built of dict (keys are always text), list, str, int, float, bool and None. ``from_env`` holds,
-    by location, the text as written of every value that the environment had a part in.
+    ``value`` is built of dict (keys are always text), list, str, int, float, bool and None. ``from_env``
+    holds, by location, the text as written of every value that the environment had a part in.
     """
 
     path: Path
@@ -70,6 +70,10 @@ class Document:
     def where_key(self, loc: Loc) -> str:
         """``file:line:col`` of the key that ends ``loc``; of the value where there is no such key."""
         return self.keys.get(loc) or self.where(loc)
+
+    def written(self, loc: Loc) -> str | None:
+        """The text in the file where the environment changed it: what a message may show of a secret."""
+        return self.from_env.get(loc)
 
 
 def load_yaml(path: Path, env: Mapping[str, str] | None = None) -> Document:
@@ -200,7 +204,9 @@ class _Composer:
             self.anchors[event.anchor] = node
         self.nodes += node.size
         if self.nodes > MAX_NODES:
-            raise self._refuse(event, f"more than {MAX_NODES:,} values, aliases written out", "make it smaller")
+            raise self._refuse(
+                event, f"more than {MAX_NODES:,} values, aliases written out", "make it smaller"
+            )
         if len(self.stack) + node.height > MAX_DEPTH:
             raise self._refuse(event, f"nested deeper than {MAX_DEPTH} levels")
         if self.stack:
@@ -233,7 +239,9 @@ class _Builder:
     def build(self, node: _Node, loc: Loc) -> Any:
         self.document.values[loc] = node.where
         if node.tag is not None:
-            self._note(node, f"tag {_shown(node.tag)} is not read here", "write the value without it; quote a text")
+            self._note(
+                node, f"tag {_shown(node.tag)} is not read here", "write the value without it; quote a text"
+            )
         if node.kind == "scalar":
             return self._scalar(node, loc)
         if node.kind == "list":
@@ -251,14 +259,18 @@ class _Builder:
                 self._note(key, "a key must be a word, not a list or a mapping")
             elif name in own:
                 numbers = " and ".join(twice.where.rsplit(":", 2)[1] for twice in (own[name][0], key))
-                self._note(key, f"key '{dotted((*loc, name))}' stands twice, on lines {numbers}", "keep one of them")
+                self._note(
+                    key, f"key '{dotted((*loc, name))}' stands twice, on lines {numbers}", "keep one of them"
+                )
             else:
                 own[name] = (key, item)
         if "<<" in own and own["<<"][0].plain:
             return self._merged(own, own.pop("<<")[1], loc)
         return own
 
-    def _merged(self, own: dict[str, tuple[_Node, _Node]], sources: _Node, loc: Loc) -> dict[str, tuple[_Node, _Node]]:
+    def _merged(
+        self, own: dict[str, tuple[_Node, _Node]], sources: _Node, loc: Loc
+    ) -> dict[str, tuple[_Node, _Node]]:
         """``own`` and what it lacks of ``sources``; an earlier one wins (https://yaml.org/type/merge.html)."""
         for source in sources.items if sources.kind == "list" else [sources]:
             if source.kind == "map":

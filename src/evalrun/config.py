@@ -1,0 +1,232 @@
+"""A config file → :class:`RunConfig`, with every problem in it told at once.
+
+Owns ``--set``, the order in which a config is checked, and the rules between its sections. Leaves the fields
+to ``settings``, YAML to ``yamlfile``, the words of schema errors to ``validation``, and whether metrics
+and groups exist to whoever knows them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from evalrun.errors import InputError, Problem
+from evalrun.records import Gate, Metric
+from evalrun.registry import UnknownName, nearest, parse_spec
+from evalrun.settings import RunConfig, TargetConfig
+from evalrun.validation import check
+from evalrun.yamlfile import Document, Loc, parse_yaml, read_yaml
+
+__all__ = ["RunConfig", "check_gates", "load_config"]
+
+OptionsOf = Callable[[str], type[BaseModel]]
+
+
+def load_config(
+    path: Path,
+    overrides: Sequence[str] = (),
+    *,
+    env: Mapping[str, str] | None = None,
+    options_of: Callable[[str], type[BaseModel]] | None = None,
+    check_scorer: Callable[[str], object] | None = None,
+) -> RunConfig:
+    """The config in ``path``, with ``key=value`` overrides as ``--set`` takes them: dotted keys, YAML values.
+
+    ``options_of`` gives the options model of a target kind (default: the registered targets).
+    ``check_scorer`` raises a UserError for a spec that nothing measures (default: only its form is checked).
+
+    Raises:
+        InputError: every problem found, each with ``file:line:col`` or the ``--set`` it comes from.
+    """
+    env = os.environ if env is None else env
+    document = read_yaml(path, env)
+    for override in overrides:
+        _override(document, override, env)
+    if not isinstance(document.value, dict):
+        raise InputError([*document.problems, Problem(document.where(()), "a config is a mapping of keys")])
+    config = _checked(document, env, options_of or _registered_options, check_scorer)
+    if found := [*_ks_too_large(config), *_gates_twice(config)]:
+        raise InputError(found)
+    return config
+
+
+def _checked(
+    document: Document,
+    env: Mapping[str, str],
+    options_of: OptionsOf,
+    check_scorer: Callable[[str], object] | None,
+) -> RunConfig:
+    """The config, each section right in itself."""
+    context = {"folder": document.path.parent, "check_scorer": check_scorer}
+    value, options, problems = _split(document, options_of, context)
+    if isinstance(judge := value.get("judge"), dict) and env.get("OLLAMA_HOST"):
+        value["judge"] = {"base_url": env["OLLAMA_HOST"], **judge}
+    config, more = check(RunConfig, value, document, context=context)
+    # A text with an unset variable in it is no address, path or number either: the cause is enough.
+    told = {problem.where for problem in document.problems}
+    problems = document.problems + [problem for problem in problems + more if problem.where not in told]
+    if config is None or problems:
+        raise InputError(_in_order(problems))
+    config = config.model_copy(update={"target": config.target.model_copy(update={"options": options})})
+    config._document = document
+    return config
+
+
+def _registered_options(kind: str) -> type[BaseModel]:
+    from evalrun.targets import TARGETS
+
+    options: type[BaseModel] = TARGETS.get(kind).Options
+    return options
+
+
+def _split(
+    document: Document, options_of: OptionsOf, context: Mapping[str, Any]
+) -> tuple[dict[str, Any], BaseModel | None, list[Problem]]:
+    """The config without short forms and without the target's own options; those options; their problems."""
+    value = dict(document.value)
+    if isinstance(value.get("dataset"), str):
+        value["dataset"] = {"path": value["dataset"]}
+    target = value.get("target")
+    if not isinstance(target, dict) or not isinstance(target.get("kind"), str):
+        return value, None, []
+    own = set(TargetConfig.model_fields) - {"options"}
+    value["target"] = {key: item for key, item in target.items() if key in own}
+    try:
+        model = options_of(target["kind"])
+    except UnknownName as fault:
+        return value, None, [Problem(document.where(("target", "kind")), fault.message, fault.hint)]
+    rest = {key: item for key, item in target.items() if key not in own or key in model.model_fields}
+    return value, *check(model, rest, document, at=("target",), context=context, also_known=own)
+
+
+def _in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """By line and column; those of ``--set`` last."""
+    return sorted(problems, key=_position)
+
+
+def _position(problem: Problem) -> tuple[bool, list[int]]:
+    if problem.where.startswith("--set"):
+        return True, []
+    return False, [int(part) for part in problem.where.rsplit(":", 2)[1:] if part.isdecimal()]
+
+
+# ---------------------------------------------------------------- --set
+
+
+def _override(document: Document, override: str, env: Mapping[str, str]) -> None:
+    """Put one ``--set key=value`` into ``document``; problems are noted there."""
+    where = f"--set {override}"
+    key, equals, text = override.partition("=")
+    parts = key.strip().split(".")
+    if not equals or "" in parts:
+        document.problems.append(Problem(where, "is not key=value", "write it like --set draws=1"))
+        return
+    try:
+        new = parse_yaml(text, Path(where), env)
+        loc = _put(document, parts, new.value)
+    except InputError as fault:
+        document.problems += [Problem(where, problem.message, problem.hint) for problem in fault.problems]
+        return
+    _move_in(document, loc, new, where)
+
+
+def _put(document: Document, parts: Sequence[str], value: Any) -> Loc:
+    """Set a value; mappings that are not there yet are made, lists are not. Returns its location."""
+    if document.value is None:
+        document.value = {}
+    parent: Any = document.value
+    loc: Loc = ()
+    for depth, part in enumerate(parts, start=1):
+        step: str | int = int(part) if isinstance(parent, list) and part.isdecimal() else part
+        loc = (*loc, step)
+        if not isinstance(parent, dict) and not (isinstance(step, int) and step < len(parent)):
+            raise InputError([Problem("", f"there is no '{'.'.join(parts[:depth])}' to set")])
+        if depth == len(parts):
+            parent[step] = value
+        elif isinstance(parent, dict):
+            parent = parent.setdefault(step, {})
+        else:
+            parent = parent[step]
+    return loc
+
+
+def _move_in(document: Document, loc: Loc, new: Document, where: str) -> None:
+    """Let what stands at ``loc`` now come from ``--set``: places, problems, and what the environment did."""
+    gone = {place for at, place in document.values.items() if at[: len(loc)] == loc}
+    document.problems = [problem for problem in document.problems if problem.where not in gone]
+    document.problems += [Problem(where, problem.message, problem.hint) for problem in new.problems]
+    for places in (document.values, document.keys, document.from_env):
+        for at in [at for at in places if at[: len(loc)] == loc]:
+            del places[at]
+    document.values |= {(*loc, *at): where for at in new.values or [()]}
+    document.keys |= {(*loc, *at): where for at in [(), *new.keys]}
+    document.from_env |= {(*loc, *at): written for at, written in new.from_env.items()}
+
+
+# ---------------------------------------------------------------- rules between fields
+
+
+def _ks_too_large(config: RunConfig) -> list[Problem]:
+    limit = getattr(config.target.options, "k", None)
+    if not isinstance(limit, int):
+        return []
+    named: list[tuple[Loc, str]] = [(("scorers", index), spec) for index, spec in enumerate(config.scorers)]
+    named += [(("gates", index, "metric"), gate.metric) for index, gate in enumerate(config.gates)]
+    return [
+        Problem(config.where(*loc), f"'{spec}' looks deeper than the target retrieves (k: {limit})",
+                f"raise target.k, or write {parse_spec(spec)[0]}@{limit}")
+        for loc, spec in named
+        if (parse_spec(spec)[1] or 0) > limit
+    ]  # fmt: skip
+
+
+def _gates_twice(config: RunConfig) -> list[Problem]:
+    problems: list[Problem] = []
+    first: dict[str, int] = {}
+    for index, gate in enumerate(config.gates):
+        before = first.setdefault(gate.name, index)
+        if before != index:
+            message = f"a second gate on '{gate.name}', the first is at {config.where('gates', before)}"
+            problems.append(Problem(config.where("gates", index), message, "keep one of them"))
+    return problems
+
+
+def check_gates(config: RunConfig, metrics: Mapping[str, Metric], groups: Collection[str]) -> list[Problem]:
+    """What is wrong with the gates, given the metrics a run yields and the groups of its dataset.
+
+    A gate needs a metric that is measured and lies in [0, 1], and a group with cases that the metric counts.
+    """
+    problems: list[Problem] = []
+    for index, gate in enumerate(config.gates):
+        metric = metrics.get(gate.metric)
+        if metric is None:
+            hint = nearest(gate.metric, metrics) or f"measured here: {', '.join(sorted(metrics))}"
+            message = f"a gate on '{gate.metric}', which no scorer of this config measures"
+            problems.append(Problem(config.where("gates", index, "metric"), message, hint))
+        elif reason := _unusable(gate, metric):
+            problems.append(Problem(config.where("gates", index), reason))
+        if gate.group not in groups:
+            hint = nearest(gate.group, groups) or f"groups of this dataset: {', '.join(sorted(groups))}"
+            problems.append(
+                Problem(config.where("gates", index, "group"), f"no cases in group '{gate.group}'", hint)
+            )
+    return problems
+
+
+def _unusable(gate: Gate, metric: Metric) -> str:
+    """Why this gate cannot stand on this metric, or an empty string."""
+    if metric.kind == "quantity":
+        return f"'{gate.metric}' is a quantity; a gate needs a rate or a score"
+    if gate.infer == "this_set" and not metric.deterministic:
+        return f"'infer: this_set' is for deterministic metrics; '{gate.metric}' is not one"
+    if (
+        metric.population != "all"
+        and gate.group in ("answerable", "unanswerable")
+        and gate.group != metric.population
+    ):
+        return f"'{gate.metric}' counts {metric.population} cases only; group '{gate.group}' has none"
+    return ""

@@ -1,0 +1,263 @@
+"""Dataset files → cases.
+
+Owns what a line of a dataset may hold, in JSONL and in CSV, and tells every fault of a file at once. Leaves
+released versions to ``pins`` and what is done with a case to others.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from evalrun.digest import sha256_bytes
+from evalrun.errors import InputError, Problem
+from evalrun.pins import check_pin, pin
+from evalrun.records import Case
+from evalrun.registry import nearest
+from evalrun.textfile import Row, decode, json_lines, read_bytes
+from evalrun.validation import Line, at_most, explain
+
+UNCATEGORIZED = "uncategorized"
+GROUPS = ("all", "answerable", "unanswerable")
+_CATEGORY = re.compile(r"\w[\w-]{0,63}\Z")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CSV_LISTS = ("relevant_ids", "must_contain", "tags")
+_CSV_FIELDS = ("id", "question", "category", "expect", "reference", "cluster", *_CSV_LISTS)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The cases of one file in its order. ``digest`` is sha256 of its bytes; ``lines`` is id → line."""
+
+    name: str
+    cases: tuple[Case, ...]
+    digest: str
+    path: Path
+    lines: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def categories(self) -> dict[str, int]:
+        """Category → number of cases, in order of appearance."""
+        return dict(Counter(case.category for case in self.cases))
+
+    @property
+    def groups(self) -> set[str]:
+        """Every group that has a case: ``all``, the populations, the categories."""
+        return {group for case in self.cases for group in case.groups}
+
+
+def load_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Dataset:
+    """The dataset in ``path``: UTF-8 JSONL; or CSV, by its suffix, with ``columns`` as field → heading.
+
+    A case without a category is ``uncategorized``. In CSV, lists are divided by ``;`` and an empty cell says
+    nothing.
+
+    Raises:
+        InputError: every bad line with ``file:line``, no case at all, or a released version that was changed.
+    """
+    data = read_bytes(path)
+    digest = sha256_bytes(data)
+    notes = check_pin(path, digest)
+    reader = _Reader(path)
+    reader.read(decode(path, data), columns)
+    if reader.problems:
+        raise InputError(at_most(reader.problems))
+    if not reader.cases:
+        raise InputError([Problem(str(path), "holds no cases", "one case a line; see the example datasets")])
+    return Dataset(path.stem, tuple(reader.cases), digest, path, reader.lines, notes)
+
+
+def freeze(path: Path, columns: Mapping[str, str] | None = None) -> bool:
+    """Pin a released version in ``SHA256SUMS`` beside it; False where it already is.
+
+    Raises:
+        UserError: it cannot be loaded, is no released version, or is pinned to another digest.
+    """
+    return pin(path, load_dataset(path, columns).digest)
+
+
+class _Reader:
+    """Collects the cases and the problems of one file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.cases: list[Case] = []
+        self.lines: dict[str, int] = {}
+        self.problems: list[Problem] = []
+        self._ids: dict[str, tuple[str, int]] = {}
+
+    def read(self, text: str, columns: Mapping[str, str] | None) -> None:
+        if self.path.suffix.lower() == ".csv":
+            rows = _csv_rows(self.path, text, columns)
+        elif columns:
+            rows = iter([Problem(str(self.path), "'columns' are for CSV files", "leave them out")])
+        else:
+            rows = json_lines(self.path, text)
+        for row in rows:
+            if isinstance(row, Problem):
+                self.problems.append(row)
+            else:
+                self._take(row)
+
+    def _take(self, row: Row) -> None:
+        where = f"{self.path}:{row.line}"
+        found = [Problem(where, message, hint) for message, hint in _faults(row.value)]
+        found += self._seen_before(where, row)
+        try:
+            source = row.source
+            if "category" not in row.value:
+                source = json.dumps({**row.value, "category": UNCATEGORIZED})
+            case = Case.model_validate_json(source, strict=True)
+        except ValidationError as fault:
+            self.problems += _together(found, explain(fault, Case, Line(where)))
+            return
+        self.problems += found
+        if not found:
+            self.cases.append(case)
+            self.lines[case.id] = row.line
+
+    def _seen_before(self, where: str, row: Row) -> list[Problem]:
+        """Ids must stay apart as names of files and tests, where case and outer spaces get lost."""
+        name = row.value.get("id")
+        if not isinstance(name, str):
+            return []
+        first, line = self._ids.setdefault(_folded(name), (name, row.line))
+        if line == row.line:
+            return []
+        if first == name:
+            return [
+                Problem(
+                    where, f"id '{name}' stands twice, on lines {line} and {row.line}", "give each its own"
+                )
+            ]
+        message = f"ids '{first}' (line {line}) and '{name}' (line {row.line}) differ only in case or spaces"
+        return [Problem(where, message, "give each its own")]
+
+
+def _together(found: list[Problem], schema: list[Problem]) -> list[Problem]:
+    """Both; but pydantic tells of relevant_ids the faults of each of its shapes, we of the one meant."""
+    others = [problem for problem in schema if "'relevant_ids" not in problem.message]
+    return [*found, *others] or schema
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold().strip()
+
+
+# ---------------------------------------------------------------- what the shape of a case does not say
+
+
+def _faults(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(message, hint) of each rule on a case that its types do not say."""
+    name = value.get("id")
+    if isinstance(name, str) and (not name.strip() or _CONTROL.search(name)):
+        yield "'id' is blank or holds a control character", "an id is a word like talks-02"
+    for field in ("question", "reference", "cluster"):
+        text = value.get(field)
+        if isinstance(text, str) and not text.strip():
+            yield (
+                f"'{field}' is blank",
+                "write it, or leave the key out" if field != "question" else "write it",
+            )
+    category = value.get("category")
+    if isinstance(category, str) and not _CATEGORY.match(category):
+        yield "'category' is not a word", "letters, digits, '_' and '-', at most 64"
+    if category in GROUPS:
+        yield f"'category' is '{category}', the name of a group of its own", "call it something else"
+    must_contain = value.get("must_contain")
+    if isinstance(must_contain, list) and "" in must_contain:
+        yield "'must_contain' holds an empty text, which every answer contains", "take it out"
+    yield from _relevance_faults(value.get("relevant_ids"))
+
+
+def _relevance_faults(relevant: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(relevant, dict):
+        for name, grade in relevant.items():
+            if isinstance(grade, bool) or not isinstance(grade, int | float) or grade < 0:
+                yield f"'relevant_ids.{name}' is not a grade", "a grade is a number from 0"
+    elif isinstance(relevant, list):
+        yield from _listed_faults(relevant)
+    elif relevant is not None:
+        hint = 'write ["talks"], {"talks": 2} or [{"quote": "…"}]'
+        yield "'relevant_ids' is neither a list nor a mapping of grades", hint
+
+
+def _listed_faults(relevant: list[Any]) -> Iterator[tuple[str, str]]:
+    for index, item in enumerate(relevant):
+        if isinstance(item, dict):
+            quote = item.get("quote")
+            if len(item) != 1 or not isinstance(quote, str) or not quote.strip():
+                yield f"'relevant_ids.{index}' is not a quote", 'write {"quote": "a passage of the document"}'
+        elif not isinstance(item, str):
+            shown = json.dumps(item)[:40]
+            yield f"'relevant_ids.{index}' is {shown}; ids must be text", f'write "{shown}"'
+    texts = [item for item in relevant if isinstance(item, str)]
+    if len({isinstance(item, dict) for item in relevant}) > 1:
+        yield "'relevant_ids' holds ids and quotes", "use one of the two"
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        yield f"'relevant_ids' holds '{twice}' twice", "name each once"
+
+
+# ---------------------------------------------------------------- CSV
+
+
+def _csv_rows(path: Path, text: str, columns: Mapping[str, str] | None) -> Iterator[Row | Problem]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        headings = next(reader, [])
+        fields, problems = _csv_fields(path, headings, columns)
+        if problems:
+            yield from problems
+            return
+        line = reader.line_num
+        for cells in reader:
+            if len(cells) == len(headings):
+                value = dict(_csv_values(fields, cells))
+                yield Row(line + 1, value, json.dumps(value))
+            elif cells:
+                message = f"{len(cells)} cells under {len(headings)} headings"
+                yield Problem(f"{path}:{line + 1}", message, "quote a cell that holds a comma")
+            line = reader.line_num
+    except csv.Error as fault:
+        yield Problem(f"{path}:{reader.line_num}", f"not valid CSV: {fault}")
+
+
+def _csv_fields(
+    path: Path, headings: Sequence[str], columns: Mapping[str, str] | None
+) -> tuple[dict[str, int], list[Problem]]:
+    """Field → index of its column, and what is wrong with the headings."""
+    problems: list[Problem] = []
+    fields: dict[str, int] = {}
+    for field, heading in (columns or {name: name for name in headings}).items():
+        if field not in _CSV_FIELDS:
+            hint = nearest(field, _CSV_FIELDS) or "with 'columns' in the config other headings are left alone"
+            problems.append(Problem(f"{path}:1", f"'{field}' is not a field of a case in CSV", hint))
+        elif headings.count(heading) != 1:
+            message = f"{'no' if heading not in headings else 'more than one'} column '{heading}'"
+            hint = nearest(heading, headings) or f"headings: {', '.join(headings)}"
+            problems.append(Problem(f"{path}:1", message, hint))
+        else:
+            fields[field] = headings.index(heading)
+    return fields, problems
+
+
+def _csv_values(fields: Mapping[str, int], cells: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    for field, column in fields.items():
+        text = cells[column]
+        if text.strip():
+            yield (
+                field,
+                [part.strip() for part in text.split(";") if part.strip()] if field in _CSV_LISTS else text,
+            )

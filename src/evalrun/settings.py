@@ -1,0 +1,269 @@
+"""What a run is asked to do: the fields of a config file, their defaults and limits.
+
+Owns what each field may hold and which of it goes into a run folder. Leaves reading the file and the rules
+between sections to ``config``, and a target's own options to its ``Options``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationInfo, field_validator
+from pydantic import model_validator as validate_model
+from pydantic_core import PydanticCustomError
+
+from evalrun.digest import tagged
+from evalrun.errors import UserError
+from evalrun.records import Gate, Level, Record
+from evalrun.registry import parse_spec
+from evalrun.yamlfile import Document, Loc
+
+DEFAULT_OLLAMA = "http://127.0.0.1:11434"
+_FOLDER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?\Z")
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?\Z", re.IGNORECASE)
+
+
+def _fault(message: str, hint: str = "") -> PydanticCustomError:
+    return PydanticCustomError("config", "{message}", {"message": message, "hint": hint})
+
+
+# ---------------------------------------------------------------- kinds of text
+
+
+def _folder_name(text: str) -> str:
+    if not _FOLDER_NAME.match(text) or _DEVICE.match(text):
+        raise _fault(
+            "cannot be the name of a folder everywhere",
+            "use letters, digits, '.', '_' and '-', at most 64, beginning and ending with a letter or digit",
+        )
+    return text
+
+
+def _url(text: str) -> str:
+    """Whole and without a slash at the end; where scheme and port are missing, as Ollama fills them in."""
+    full = text if "://" in text else f"http://{text}"
+    try:
+        parts = urlsplit(full)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or re.search(r"\s", full):
+        raise _fault("is not the address of a server", f"write it like {DEFAULT_OLLAMA}")
+    if "://" not in text and parts.port is None:
+        full = f"http://{parts.netloc}:11434{parts.path}"
+    return full.rstrip("/")
+
+
+def _model(text: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_-]*/\S+", text):
+        raise _fault("is not provider/name", "write it like ollama/qwen2.5:7b")
+    return text
+
+
+def _regex(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError) as fault:
+        raise _fault(f"is not a regular expression: {fault}") from None
+    return text
+
+
+def _spec(text: str, info: ValidationInfo) -> str:
+    try:
+        parse_spec(text)
+        known = (info.context or {}).get("check_scorer")
+        if known is not None:
+            known(text)
+    except UserError as fault:
+        raise _fault(f"is not a scorer: {fault.message}", fault.hint) from None
+    return text
+
+
+def _in_folder(path: Path, info: ValidationInfo) -> Path:
+    if "\0" in str(path):
+        raise _fault("is not a path")
+    folder = (info.context or {}).get("folder")
+    return path if folder is None else folder / path
+
+
+def _file(path: Path, info: ValidationInfo) -> Path:
+    full = _in_folder(path, info)
+    if (info.context or {}).get("folder") is not None and not full.is_file():
+        raise _fault(f"names no file: {full}", "paths are relative to the folder of the config")
+    return full
+
+
+Url = Annotated[str, AfterValidator(_url)]
+FilePath = Annotated[Path, AfterValidator(_file)]
+FolderPath = Annotated[Path, AfterValidator(_in_folder)]
+
+
+# ---------------------------------------------------------------- sections
+# A field with exclude=True is a limit, an address or a path: it changes how a run is made, not what it
+# measures, and stays out of the run folder and of the digest.
+
+
+class Limits(Record):
+    """How hard a service may be driven. ``timeout`` in seconds, ``rate`` in calls a second."""
+
+    concurrency: int = Field(default=4, ge=1, le=1000)
+    timeout: float = Field(default=120, gt=0)
+    rate: float | None = Field(default=None, gt=0)
+    retries: int = Field(default=2, ge=0, le=100)
+
+
+class Launch(Record):
+    """How to start a bot: ``{port}`` and ``{tap}`` are filled in when it is started. Seconds."""
+
+    command: tuple[str, ...] = Field(min_length=1)
+    env: dict[str, str] = Field(default_factory=dict)
+    ready: str = Field(default="/healthz", pattern="^/")
+    timeout: float = Field(default=60, gt=0, exclude=True)
+
+
+class TargetConfig(Record):
+    """What answers. The keys beside these three are the ``options`` of the kind; ``url`` is an address."""
+
+    kind: str
+    launch: Launch | None = None
+    limits: Limits = Field(default=Limits(), exclude=True)
+    options: Any = Field(default=None, exclude=True)
+
+
+class DatasetConfig(Record):
+    """Which questions; ``columns`` names a CSV's column of each field of a case."""
+
+    path: FilePath = Field(exclude=True)
+    columns: dict[str, str] | None = None
+
+
+class CassetteConfig(Record):
+    """Where model replies are recorded, which server gives them, what is blanked in a request's key."""
+
+    path: FolderPath = Field(exclude=True)
+    upstream: Url | None = Field(default=None, exclude=True)
+    ignore: tuple[Annotated[str, AfterValidator(_regex)], ...] = ()
+
+
+class JudgeConfig(Record):
+    """Which model reads the answers, by which rubric. ``num_ctx`` in tokens."""
+
+    model: Annotated[str, AfterValidator(_model)]
+    rubric: FilePath = Field(exclude=True)
+    temperature: float = Field(default=0, ge=0)
+    num_ctx: int = Field(default=4096, ge=256)
+    base_url: Url = Field(default=DEFAULT_OLLAMA, exclude=True)
+    limits: Limits = Field(default=Limits(), exclude=True)
+
+
+class Budget(Record):
+    """What a run may spend before it stops with exit 3: generations, seconds."""
+
+    calls: int | None = Field(default=None, ge=1)
+    seconds: float | None = Field(default=None, gt=0)
+
+
+class JUnitConfig(Record):
+    """How unmet expectations of single cases look in ``junit.xml``, and whether model text is in it."""
+
+    cases: Literal["skipped", "failure"] = "skipped"
+    include_text: bool = False
+
+
+class ReportsConfig(Record):
+    """What the reports show where there is a choice."""
+
+    junit: JUnitConfig = JUnitConfig()
+
+
+class _GateConfig(Gate):
+    min: float | None = Field(default=None, ge=0, le=1)
+    max: float | None = Field(default=None, ge=0, le=1)
+
+    @validate_model(mode="after")
+    def _one_bound(self) -> _GateConfig:
+        if (self.min is None) == (self.max is None):
+            raise _fault("needs either 'min' or 'max'", "for a range write two gates")
+        return self
+
+
+def _as_gate(gate: _GateConfig) -> Gate:
+    return Gate(**gate.model_dump())
+
+
+class RunConfig(Record):
+    """One config file, checked. Paths are joined to the folder it lies in."""
+
+    name: Annotated[str, AfterValidator(_folder_name)]
+    dataset: DatasetConfig
+    target: TargetConfig
+    cassette: CassetteConfig | None = None
+    draws: int = Field(default=1, ge=1, le=1000)
+    temperature: float | None = Field(default=None, ge=0)
+    max_tokens: int | None = Field(default=None, ge=1)
+    scorers: tuple[Annotated[str, AfterValidator(_spec)], ...] = Field(min_length=1)
+    judge: JudgeConfig | None = None
+    labels: tuple[FilePath, ...] = Field(default=(), exclude=True)
+    provenance: Level = "observed"
+    budget: Budget = Field(default=Budget(), exclude=True)
+    gates: tuple[Annotated[_GateConfig, AfterValidator(_as_gate)], ...] = ()
+    reports: ReportsConfig = ReportsConfig()
+
+    _document: Document = PrivateAttr(default_factory=lambda: Document(Path("config")))
+
+    @field_validator("scorers", mode="after")
+    @classmethod
+    def _each_once(cls, scorers: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({spec for spec in scorers if scorers.count(spec) > 1})
+        if twice:
+            raise _fault(f"holds '{twice[0]}' twice", "keep one of them")
+        return scorers
+
+    @property
+    def path(self) -> Path:
+        """The file this was read from."""
+        return self._document.path
+
+    @property
+    def folder(self) -> Path:
+        """Where a launched bot runs, and what paths are relative to."""
+        return self.path.parent
+
+    def where(self, *loc: str | int) -> str:
+        """``file:line:col`` of a value, for messages."""
+        return self._document.where(loc)
+
+    def public(self) -> dict[str, Any]:
+        """What goes into ``run.json``: all that decides what is measured; no limit, address or path.
+
+        Values that came from the environment stand as they are written, ``${NAME}``: no key gets out, and the
+        same file gives the same bytes on every machine.
+        """
+        shown = self.model_dump(mode="json")
+        if isinstance(self.target.options, BaseModel):
+            shown["target"] |= self.target.options.model_dump(mode="json", exclude={"url"})
+        for loc, text in self._document.from_env.items():
+            _restore(shown, loc, text)
+        return shown
+
+    @property
+    def digest(self) -> str:
+        """Digest of :meth:`public`."""
+        return tagged("config", self.public())
+
+
+def _restore(shown: Any, loc: Loc, text: str) -> None:
+    """Put ``text`` at ``loc``, where there is such a place."""
+    for part in loc[:-1]:
+        shown = _part(shown, part)
+    if _part(shown, loc[-1]) is not None:
+        shown[loc[-1]] = text
+
+
+def _part(value: Any, part: str | int) -> Any:
+    if isinstance(value, dict):
+        return value.get(part)
+    return value[part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else None
