@@ -1,0 +1,305 @@
+"""The screen a run ends with, for people at a terminal and for the log of a CI job.
+
+Owns the layout, from 80 columns on, in colour or plain, in ASCII where the terminal has no UTF-8. Text that a
+model or a dataset wrote is shown with its control characters written out and is never read as markup.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import TextIO
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from evalrun.journal import HEADER, RunFolder
+from evalrun.records import Decision, Estimate, Meta, RunHeader, Verdict
+from evalrun.reports import words
+from evalrun.reports.progress import Progress
+from evalrun.reports.rows import Row, Rows, because, read_details, read_rows, share
+from evalrun.reports.sections import sections
+
+__all__ = ["Progress", "print_json", "print_run"]
+
+NARROWEST = 80
+WORST = 5
+WORST_FULL = 20
+STYLE: dict[Decision, str] = {"holds": "green", "fails": "bold red", "undecided": "yellow"}
+ASCII = str.maketrans("━●·×–…“”’", '=o.x-~""\'')
+
+
+def print_run(
+    folder: RunFolder, stream: TextIO, full: bool = False, quiet: bool = False, width: int | None = None
+) -> None:
+    """Print what a run came to.
+
+    ``full`` adds every group and every metric; ``quiet`` leaves the last sentence and where to look.
+    ``width`` replaces the width of the terminal.
+    """
+    console = Console(file=stream, markup=False, highlight=False, emoji=False, soft_wrap=False, width=width)
+    columns = max(width or console.width, NARROWEST)
+    header, meta = folder.header, folder.meta
+    rows = Rows([], None) if quiet else read_rows(folder)
+    lines = [] if quiet else _body(folder, header, meta, rows, columns, full)
+    with console.capture() as captured:
+        for line in [*lines, *_end(folder, header, meta, rows, columns)]:
+            console.print(line, no_wrap=True, overflow="ignore", crop=False)
+    stream.write(_fit_encoding(captured.get(), stream))
+    stream.flush()
+
+
+def print_json(folder: RunFolder, stream: TextIO) -> None:
+    """Print ``run.json`` as it is."""
+    stream.write(_fit_encoding((folder.path / HEADER).read_text("utf-8"), stream, escape_json=True))
+    stream.flush()
+
+
+def _fit_encoding(text: str, stream: TextIO, escape_json: bool = False) -> str:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    if "utf" in encoding.lower():
+        return text
+    if escape_json:
+        return "".join(letter if letter < "\x7f" else _json_escape(letter) for letter in text)
+    return text.translate(ASCII).encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _json_escape(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def _body(
+    folder: RunFolder, header: RunHeader, meta: Meta, rows: Rows, columns: int, full: bool
+) -> list[Text]:
+    parts = [
+        _head(header, meta, columns),
+        _did(header, rows, columns, full),
+        _judge(header, columns),
+        _gates(header, columns),
+        _worst(folder, header, rows, columns, full),
+        _told(header, columns),
+    ]
+    return [line for part in parts if part for line in [*part, Text()]]
+
+
+# ---------------------------------------------------------------- head
+
+
+def _head(header: RunHeader, meta: Meta, columns: int) -> list[Text]:
+    asked = words.count(header.dataset.cases, "question")
+    draws = words.count(header.draws, "draw") if header.draws == 1 else f"{header.draws} draws"
+    name = words.one_line(f"{header.name} · {header.dataset.name}")
+    lines = [Text(f"evalrun {name} · {asked} × {draws}", "bold")]
+    lines.append(_fact("bot", words.bot_line(header)))
+    judge = _fact("judge", words.judge_line(header))
+    if header.judge and header.judge.same_model_as_bot:
+        judge.append("     ! same model as the bot", "yellow")
+    lines += [judge, _fact(meta.mode, _how(header, meta))]
+    proofs = words.proof_lines(header.levels)
+    lines += [_fact("" if place else "proof", text) for place, text in enumerate(proofs)]
+    if header.partial:
+        lines.append(_fact("part", words.one_line(header.partial), "yellow"))
+    return [_cut(line, columns) for line in lines]
+
+
+def _fact(name: str, text: str, style: str = "") -> Text:
+    return Text.assemble((f"{name:<8}", "dim"), (text, style))
+
+
+def _how(header: RunHeader, meta: Meta) -> str:
+    total = sum(header.levels.values())
+    recorded = words.recorded_line(header)
+    answers = f"{meta.replayed} of {total} answers" if meta.mode == "replay" else f"{total} answers"
+    parts = [f"{answers}, recorded {recorded}" if recorded else answers]
+    parts.append(f"{words.count(meta.calls, 'call')}, {meta.seconds:.1f} s")
+    if meta.attempt > 1:
+        parts.append(f"attempt {meta.attempt}")
+    return "; ".join(parts)
+
+
+# ---------------------------------------------------------------- what the bot did
+
+
+def _did(header: RunHeader, rows: Rows, columns: int, full: bool) -> list[Text]:
+    found = sections(header, rows.rows, full)
+    if not found:
+        return []
+    label = min(max(cell_len(_label(e)) for s in found for e in s.estimates) + 1, columns - 48)
+    bar = max(15, min(41, columns - label - 30))
+    level = words.percent(found[0].estimates[0].confidence) + " interval"
+    axis = f"{'0':<{bar // 2}}{'.5':<{bar - bar // 2 - 1}}1"
+    head = f"{'WHAT THE BOT DID':<{label}}{'rate':>5}  {level:<14}{axis}  missing"
+    lines = [Text(head.rstrip(), "bold")]
+    for section in found:
+        lines.append(Text(words.one_line(section.title)))
+        lines += [_estimate_line(estimate, label, bar) for estimate in section.estimates]
+    return lines
+
+
+def _label(estimate: Estimate) -> str:
+    return f"  {words.one_line(estimate.event)}"
+
+
+def _estimate_line(estimate: Estimate, label: int, bar: int) -> Text:
+    line = Text(set_cell_size(_label(estimate), label - 1) + " ")
+    if estimate.value is None:
+        line.append(f"{'–':>5}  {words.estimate_value(estimate)}", "dim")
+        return line
+    if estimate.kind == "quantity":
+        line.append(f"{words.estimate_value(estimate):>5}", "bold")
+        line.append(f"  {words.estimate_interval(estimate)}".rstrip(), "dim")
+        return line
+    line.append(f"{words.rate(estimate.value):>5}", "bold")
+    line.append(f"  {words.estimate_interval(estimate):<14}", "dim")
+    line.append(bar_text(estimate.value, estimate.low, estimate.high, bar))
+    lost = words.missing(estimate)
+    line.append(f"  {lost:>4}", "yellow" if lost else "dim")
+    return line
+
+
+def bar_text(value: float, low: float | None, high: float | None, cells: int) -> str:
+    """An interval on a line of ``cells`` cells from 0 to 1: the dot is the value."""
+
+    def cell(at: float) -> int:
+        return min(cells - 1, max(0, round(at * (cells - 1))))
+
+    first, last = cell(low if low is not None else value), cell(high if high is not None else value)
+    inside = ("━" if first <= at <= last else "·" for at in range(cells))
+    return "".join("●" if at == cell(value) else mark for at, mark in enumerate(inside))
+
+
+# ---------------------------------------------------------------- judge and gates
+
+
+def _judge(header: RunHeader, columns: int) -> list[Text]:
+    if header.judge is None:
+        return []
+    return [
+        Text.assemble(("JUDGE", "bold"), " not measured against labels: its rates are its own reading"),
+        *_wrapped(words.corrections_line(header), columns, 2),
+    ]
+
+
+def _gates(header: RunHeader, columns: int) -> list[Text]:
+    if not header.verdicts:
+        return []
+    names = [words.one_line(verdict.gate.name) for verdict in header.verdicts]
+    name_width = min(max(map(cell_len, names)) + 4, columns - 42)
+    lines = [Text(f"{'GATES':<{name_width}}{'needs':<10}{'measured':<18}verdict", "bold")]
+    for name, verdict in zip(names, header.verdicts, strict=True):
+        lines += _gate_lines(name, verdict, header, name_width, columns)
+    return lines
+
+
+def _gate_lines(
+    name: str, verdict: Verdict, header: RunHeader, name_width: int, columns: int
+) -> Iterator[Text]:
+    line = Text(set_cell_size(f"  {name}", name_width - 2) + "  ")
+    line.append(f"{verdict.gate.needs:<10}{words.gate_measured(verdict, header):<18}")
+    word, _, weak = words.decision_word(verdict).partition(" ")
+    fits = line.cell_len + len(word) + len(weak) < columns
+    line.append(f"{word} {weak}" if weak and fits else word, STYLE[verdict.decision])
+    yield line
+    if weak and not fits:
+        yield Text(f"      {weak}", "dim")
+    if verdict.decision == "holds":
+        return
+    if verdict.decided_by:
+        yield from _wrapped(f"decided by: {verdict.decided_by}", columns, 6)
+    for text in (verdict.why, verdict.advice):
+        yield from _wrapped(text, columns, 6)
+
+
+def _wrapped(text: str, columns: int, indent: int) -> Iterator[Text]:
+    line = ""
+    for word in words.one_line(text).split(" "):
+        if line and cell_len(line) + 1 + cell_len(word) > columns - indent:
+            yield Text(" " * indent + line, "dim")
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    if line:
+        yield Text(" " * indent + line, "dim")
+
+
+# ---------------------------------------------------------------- worst, notes and the end
+
+
+def _worst(folder: RunFolder, header: RunHeader, rows: Rows, columns: int, full: bool) -> list[Text]:
+    shown = rows.unmet()[: WORST_FULL if full else WORST]
+    if not shown:
+        return []
+    details = read_details(folder, [row.id for row in shown])
+    events = {metric.id: metric.event for metric in header.metrics}
+    id_width = min(max(cell_len(words.one_line(row.id)) for row in shown), 28)
+    lines: list[Text] = []
+    for place, row in enumerate(shown):
+        why = because(row, details[row.id], events)
+        lines += _worst_lines("WORST" if not place else "", row, rows, why, id_width, columns)
+    return lines
+
+
+def _worst_lines(head: str, row: Row, rows: Rows, why: str, id_width: int, columns: int) -> Iterator[Text]:
+    line = Text.assemble((f"{head:<7}", "bold"), set_cell_size(_short(row.id, id_width), id_width))
+    line.append(f"  {share(row, rows.lead):<5}")
+    indent = line.cell_len
+    line.append(f'"{_short(row.question, columns - indent - 2)}"')
+    if line.cell_len + 2 + cell_len(why) <= columns:
+        yield line.append(f"  {why}", "red")
+        return
+    yield line
+    yield Text(" " * indent + _short(why, columns - indent), "red")
+
+
+def _short(text: str, cells: int) -> str:
+    line = words.one_line(text)
+    return line if cell_len(line) <= cells else set_cell_size(line, max(cells - 1, 1)).rstrip() + "…"
+
+
+def _told(header: RunHeader, columns: int) -> list[Text]:
+    lines: list[Text] = []
+    for mark, style, texts in (("error", "bold red", header.errors), ("note", "yellow", header.notes)):
+        for text in texts:
+            lines += _told_lines(mark, style, text, columns)
+    return lines
+
+
+def _told_lines(mark: str, style: str, text: str, columns: int) -> Iterable[Text]:
+    for place, part in enumerate(words.visible(text).split("\n")):
+        head = Text.assemble((f"{mark:<7}" if not place else " " * 7, style))
+        yield Text.assemble(head, part)
+
+
+def _end(folder: RunFolder, header: RunHeader, meta: Meta, rows: Rows, columns: int) -> list[Text]:
+    text, code = words.sentence(header), f"exit {header.exit_code}"
+    gap = max(4, columns - cell_len(text) - len(code) - 2)
+    lines = [Text.assemble((text, STYLE[words.tone(header)]), " " * min(gap, 20), (code, "bold"))]
+    lines.append(_fact("look:", look(folder, header)))
+    command = next_command(header, meta, rows)
+    return [*lines, _fact("next:", command)] if command else lines
+
+
+def look(folder: RunFolder, header: RunHeader) -> str:
+    """The report, at the gate that matters most."""
+    anchors = words.gate_anchors(header.verdicts)
+    order: dict[Decision, int] = {"fails": 0, "undecided": 1, "holds": 2}
+    ranked = sorted(zip(header.verdicts, anchors, strict=True), key=lambda item: order[item[0].decision])
+    wrong = [anchor for verdict, anchor in ranked if verdict.decision != "holds"]
+    return words.one_line(str(folder.path / "report.html")) + (f"#{wrong[0]}" if wrong else "")
+
+
+def next_command(header: RunHeader, meta: Meta, rows: Rows) -> str:
+    """What to run next: the worst question, asked again."""
+    unmet = rows.unmet()
+    if not unmet or not meta.config_path:
+        return ""
+    parts = ["evalrun", "run", meta.config_path, "--live", "--case", unmet[0].id]
+    return words.one_line(shlex.join(parts))
+
+
+def _cut(line: Text, columns: int) -> Text:
+    if line.cell_len > columns:
+        line.truncate(columns, overflow="ellipsis")
+    return line

@@ -1,0 +1,222 @@
+"""``junit.xml``: gates, faults of the run, and every question as test cases, for CI systems.
+
+Owns names that are unique and stay the same between runs, text that XML can hold, and counts that equal the
+elements; the file validates against the schema of Jenkins' xUnit plugin. Gates carry the failures, so that it
+agrees with the exit code: a wrong answer is ``skipped`` with its reason unless the config asks for failures.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+# (half of junitparser is annotated)
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from xml.etree.ElementTree import canonicalize
+
+from junitparser import Error, Failure, JUnitXml, Properties, Property, Skipped, TestCase, TestSuite
+
+from evalrun.digest import tagged
+from evalrun.errors import ExitCode
+from evalrun.journal import RunFolder
+from evalrun.records import Meta, Metric, RunHeader, Verdict
+from evalrun.reports import report
+from evalrun.reports.rows import Detail, Result, Row, goodness, read_details, read_rows
+from evalrun.reports.words import figure, gate_measured, one_line, sentence, visible
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``reports.junit`` of the config: how a wrong answer shows, and whether texts are included."""
+
+    failures: bool
+    include_text: bool
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Asked:
+        """What the config of a run asks for; the defaults where it is silent."""
+        reports = config.get("reports")
+        asked = reports.get("junit") if isinstance(reports, dict) else None
+        found = asked if isinstance(asked, dict) else {}
+        return cls(found.get("cases") == "failure", found.get("include_text") is True)
+
+
+@report("junit.xml")
+def render(folder: RunFolder) -> bytes:
+    """The run as JUnit XML. ``time`` and ``timestamp`` come from ``meta.json``, all else from the run.
+
+    The canonical form is written (C14N 2.0), so that the bytes do not depend on the XML library found.
+    """
+    header, asked = folder.header, Asked.of(folder.header.config)
+    rows = read_rows(folder).rows
+    details = read_details(folder, {row.id for row in rows}) if asked.include_text else {}
+    root = JUnitXml(one_line(f"evalrun {header.name}"))
+    for suite in (_gates(header), _faults(header), *_metrics(header, rows, details, asked)):
+        if suite is not None:
+            root.append(suite)
+    _sign(root, folder.meta)
+    body = canonicalize(root.tostring()).replace(
+        "><test", ">\n<test"
+    )  # a line a case; no text holds a raw "<"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'.encode()
+
+
+def _sign(root: JUnitXml, meta: Meta) -> None:
+    suites = list(root)
+    for suite in suites:
+        suite.update_statistics()
+        suite.timestamp = meta.started
+    for name in ("tests", "failures", "errors"):
+        setattr(root, name, sum(getattr(suite, name) for suite in suites))
+    root.time = round(meta.seconds, 3)
+
+
+def _case(suite: str, header: RunHeader, name: str) -> TestCase:
+    return TestCase(name, one_line(f"{header.name}.{suite}"))
+
+
+# ---------------------------------------------------------------- gates and faults
+
+
+def _gates(header: RunHeader) -> TestSuite | None:
+    if not header.verdicts:
+        return None
+    suite = TestSuite("gates")
+    names = distinct([f"{v.gate.name} {v.gate.needs}" for v in header.verdicts])
+    for name, verdict in zip(names, header.verdicts, strict=True):
+        case = _case("gates", header, name)
+        for element in _gate_result(verdict, header):
+            case.append(element)
+        if verdict.decision == "holds" or not verdict.red:
+            case.system_out = visible(_gate_text(verdict, header))
+        suite.append(case)
+    return suite
+
+
+def _gate_result(verdict: Verdict, header: RunHeader) -> Iterator[Failure | Error]:
+    if verdict.red:
+        kind = Failure if verdict.decision == "fails" else Error
+        result = kind(one_line(verdict.decided_by or verdict.why or verdict.decision), verdict.decision)
+        result.text = visible(_gate_text(verdict, header))
+        yield result
+
+
+def _gate_text(verdict: Verdict, header: RunHeader) -> str:
+    lines = [f"measured {gate_measured(verdict, header)}, needs {verdict.gate.needs}: {verdict.decision}"]
+    if verdict.judge_measured is False:
+        lines.append("the judge was not measured against labels")
+    return "\n".join([*lines, *(text for text in (verdict.decided_by, verdict.why, verdict.advice) if text)])
+
+
+def _faults(header: RunHeader) -> TestSuite | None:
+    if not header.errors:
+        return None
+    suite = TestSuite("run")
+    kind = ExitCode(header.exit_code).name.lower()
+    for number, text in enumerate(header.errors, start=1):
+        case = _case("run", header, f"fault {number}")
+        fault = Error(one_line(text, 300), kind)
+        fault.text = visible(f"{text}\n{sentence(header)}")
+        case.append(fault)
+        suite.append(case)
+    return suite
+
+
+# ---------------------------------------------------------------- questions
+
+
+def _metrics(
+    header: RunHeader, rows: list[Row], details: Mapping[str, Detail], asked: Asked
+) -> Iterator[TestSuite]:
+    names = dict(zip((row.id for row in rows), distinct([row.id for row in rows]), strict=True))
+    for metric in header.metrics:
+        suite = TestSuite(one_line(metric.id))
+        suite.append(_properties(metric))
+        counted = [row for row in rows if _counts(metric, row)]
+        for row in counted:
+            case = _case(metric.id, header, names[row.id])
+            _fill(case, metric, row, details.get(row.id), asked)
+            suite.append(case)
+        if counted:
+            yield suite
+
+
+def _properties(metric: Metric) -> Properties:
+    properties = Properties()
+    facts = {
+        "event": metric.event,
+        "better": metric.better,
+        "population": metric.population,
+        "kind": metric.kind,
+    }
+    for name, value in facts.items():
+        properties.add_property(Property(name, one_line(value)))
+    return properties
+
+
+def _counts(metric: Metric, row: Row) -> bool:
+    return metric.id in row.results and metric.population in ("all", row.population)
+
+
+def _fill(case: TestCase, metric: Metric, row: Row, detail: Detail | None, asked: Asked) -> None:
+    result = row.results[metric.id]
+    if result.failed:
+        case.append(_reasoned(Error(one_line(result.reason, 300), "not_scored"), metric, result))
+    elif not result.scored:
+        case.append(Skipped(one_line(result.reason or "not applicable"), "not_applicable"))
+        return
+    elif metric.kind == "rate" and goodness(metric, result) != 1.0:
+        kind = Failure if asked.failures else Skipped
+        case.append(_reasoned(kind(_unmet(metric, result), "unmet"), metric, result))
+    texts = [_measured(metric, result)] if result.scored else []
+    texts += _texts(detail) if detail else []
+    if texts:
+        case.system_out = visible("\n".join(texts))
+
+
+def _reasoned(element: Any, metric: Metric, result: Result) -> Any:
+    lost = f"; {result.failed} not scored: {result.reason}" if result.failed else ""
+    element.text = visible(f"{_measured(metric, result)}{lost}")
+    return element
+
+
+def _unmet(metric: Metric, result: Result) -> str:
+    wanted = "always" if metric.better == "higher" else "never"
+    return one_line(f"{_measured(metric, result)}; expected {wanted}")
+
+
+def _measured(metric: Metric, result: Result) -> str:
+    if metric.kind == "rate":
+        return f"{metric.event}: {result.passed} of {result.scored}"
+    return f"{metric.event}: {figure(metric.kind, result.value, metric.unit)}"
+
+
+def _texts(detail: Detail) -> list[str]:
+    answers = [f"answer {draw.index + 1}: {draw.answer or draw.error or ''}" for draw in detail.draws]
+    return [f"question: {detail.case.question}", *answers]
+
+
+def distinct(texts: Iterable[str]) -> list[str]:
+    """Names that differ from each other even where case and outer space do not count.
+
+    Names that would collide get 8 digits of their own digest, whatever their order; equal texts a number.
+    """
+    originals = list(texts)
+    folded = Counter(one_line(text).casefold() for text in originals)
+    names = []
+    for text in originals:
+        line = one_line(text) or "(blank)"
+        clash = folded[one_line(text).casefold()] > 1
+        names.append(f"{line} [{tagged('name', [text]).removeprefix('sha256:')[:8]}]" if clash else line)
+    return _numbered(names)
+
+
+def _numbered(names: list[str]) -> list[str]:
+    seen: Counter[str] = Counter()
+    for place, name in enumerate(names):
+        seen[name] += 1
+        if seen[name] > 1:
+            names[place] = f"{name} ({seen[name]})"
+    return names

@@ -1,0 +1,137 @@
+"""``summary.md``: the run in one screen of Markdown, for a pull request or a job summary.
+
+Owns the layout and that text of models and datasets stays text: it stands in code spans whose fence it cannot
+close, so that it makes no link, no mention, no heading and no markup.
+"""
+
+from __future__ import annotations
+
+import re
+
+from evalrun.journal import RunFolder
+from evalrun.records import Estimate, Meta, RunHeader, Verdict
+from evalrun.reports import report, words
+from evalrun.reports.rows import Rows, because, read_details, read_rows, share
+from evalrun.reports.sections import sections
+
+WORST = 10
+SIGN = {"holds": "✅", "fails": "❌", "undecided": "❔"}
+_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
+
+
+@report("summary.md")
+def render(folder: RunFolder) -> bytes:
+    """The run as Markdown; its last line alone comes from ``meta.json``."""
+    header, rows = folder.header, read_rows(folder)
+    parts = [
+        _head(header),
+        _gates(header),
+        _did(header, rows),
+        _worst(folder, header, rows),
+        _told(header),
+        _meta(folder.meta),
+    ]
+    return ("\n\n".join("\n".join(part) for part in parts if part) + "\n").encode()
+
+
+def code(text: str, limit: int = 200) -> str:
+    """Untrusted text as a code span, safe in a table cell too."""
+    line = words.one_line(text, limit) or " "
+    line = line.replace("|", "¦") if "`" in line else line.replace("|", "\\|")
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
+    pad = " " if "`" in line or line != line.strip() else ""
+    return f"{ticks}{pad}{line}{pad}{ticks}"
+
+
+def plain(text: str) -> str:
+    """Text of the run's own making, with marks that Markdown would read escaped."""
+    return _MARKS.sub(r"\\\1", words.one_line(text))
+
+
+def _head(header: RunHeader) -> list[str]:
+    sign = SIGN[words.tone(header)]
+    asked = f"{words.count(header.dataset.cases, 'question')} × {words.count(header.draws, 'draw')}"
+    judge = words.judge_line(header)
+    if header.judge is not None:
+        judge += ", not measured against labels"
+    proof = "; ".join(words.proof_lines(header.levels))
+    return [
+        f"## {sign} {plain(header.name)}: {plain(words.sentence(header))}",
+        "",
+        f"{code(header.dataset.name)}, {asked} · bot {code(words.bot_line(header))} · judge {code(judge)}"
+        f" · exit {header.exit_code}",
+        "",
+        f"Proof: {plain(proof)}",
+    ]
+
+
+def _gates(header: RunHeader) -> list[str]:
+    if not header.verdicts:
+        return []
+    lines = ["| gate | needs | measured | verdict | why |", "|---|---|---|---|---|"]
+    return [*lines, *(_gate(verdict, header) for verdict in header.verdicts)]
+
+
+def _gate(verdict: Verdict, header: RunHeader) -> str:
+    why = " · ".join(text for text in (verdict.decided_by, verdict.why, verdict.advice) if text)
+    cells = [
+        code(verdict.gate.name),
+        plain(verdict.gate.needs),
+        plain(words.gate_measured(verdict, header)),
+        f"{SIGN[verdict.decision]} {plain(words.decision_word(verdict))}",
+        plain(why) if verdict.decision != "holds" else "",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _did(header: RunHeader, rows: Rows) -> list[str]:
+    found = sections(header, rows.rows)
+    if not found:
+        return []
+    level = words.percent(found[0].estimates[0].confidence)
+    lines = [f"| what the bot did | rate | {level} interval | missing |", "|---|--:|---|--:|"]
+    for section in found:
+        lines.append(f"| **{plain(section.title)}** | | | |")
+        lines += [_estimate(estimate) for estimate in section.estimates]
+    return lines
+
+
+def _estimate(estimate: Estimate) -> str:
+    cells = [
+        plain(estimate.event),
+        plain(words.estimate_value(estimate)),
+        plain(words.estimate_interval(estimate)),
+        str(words.missing(estimate)),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _worst(folder: RunFolder, header: RunHeader, rows: Rows) -> list[str]:
+    unmet = rows.unmet()
+    shown = unmet[:WORST]
+    if not shown:
+        return []
+    details = read_details(folder, [row.id for row in shown])
+    events = {metric.id: metric.event for metric in header.metrics}
+    lines = [
+        f"<details><summary>The {len(shown)} worst of {words.count(len(unmet), 'question')} "
+        "with something wrong</summary>",
+        "",
+    ]
+    for row in shown:
+        why = because(row, details[row.id], events)
+        lines.append(
+            f"- {code(row.id)} {share(row, rows.lead)} {code(row.question)}{' → ' + code(why) if why else ''}"
+        )
+    return [*lines, "", "</details>"]
+
+
+def _told(header: RunHeader) -> list[str]:
+    return [
+        *(f"- **error** {code(text, 1000)}" for text in header.errors),
+        *(f"- note: {code(text, 1000)}" for text in header.notes),
+    ]
+
+
+def _meta(meta: Meta) -> list[str]:
+    return [f"<sub>run {code(meta.run)} · {meta.mode} · {meta.started} · {meta.seconds:.1f} s</sub>"]

@@ -1,0 +1,96 @@
+"""How far a run is while it goes on: one live line on a terminal, a plain line every few seconds elsewhere.
+
+Owns the counting of what it is told and the guess of the time left. The runner tells it; it asks nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+BAR = 24
+
+
+class Progress:
+    """Answered, judged, errors, rate and time left. Telling it costs next to nothing."""
+
+    def __init__(
+        self, stream: TextIO, every: float = 5.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream = stream
+        self._every = every
+        self._clock = clock
+        self._live: Live | None = None
+        self._total = self._to_judge = self._answered = self._judged = self._errors = 0
+        self._began = self._told = 0.0
+
+    def start(self, total_draws: int, to_judge: int) -> None:
+        """Begin: how many answers are to come, and how many of them are to be judged."""
+        self._total, self._to_judge = total_draws, to_judge
+        self._began = self._told = self._clock()
+        if self._stream.isatty():
+            console = Console(file=self._stream, markup=False, highlight=False, emoji=False)
+            self._live = Live(
+                console=console, get_renderable=self._drawn, refresh_per_second=4, transient=True
+            )
+            self._live.start()
+
+    def answered(self, ok: bool) -> None:
+        """One more answer, or one that failed for good."""
+        self._answered += 1
+        self._errors += not ok
+        self._tell()
+
+    def judged(self, ok: bool) -> None:
+        """One more answer judged, or a reading that failed for good."""
+        self._judged += 1
+        self._errors += not ok
+        self._tell()
+
+    def stop(self) -> None:
+        """End the line; what was done stays on a plain stream."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        elif self._total:
+            self._print()
+
+    def _tell(self) -> None:
+        if self._live is None and self._clock() - self._told >= self._every:
+            self._told = self._clock()
+            self._print()
+
+    def _print(self) -> None:
+        self._stream.write(self.line() + "\n")
+        self._stream.flush()
+
+    def line(self) -> str:
+        """``answered 40/192, judged 36/192, 0 errors, 3.4/s, about 0:45 left``."""
+        parts = [f"answered {self._answered}/{self._total}"]
+        if self._to_judge:
+            parts.append(f"judged {self._judged}/{self._to_judge}")
+        parts.append("1 error" if self._errors == 1 else f"{self._errors} errors")
+        return ", ".join([*parts, *self._pace()])
+
+    def _pace(self) -> list[str]:
+        seconds = self._clock() - self._began
+        done, planned = self._answered + self._judged, self._total + self._to_judge
+        if seconds <= 0 or not done:
+            return []
+        pace = [f"{self._answered / seconds:.1f}/s"]
+        left = round(seconds / done * (planned - done))
+        return [*pace, f"about {left // 60}:{left % 60:02d} left"] if left > 0 else pace
+
+    def _drawn(self) -> Text:
+        planned = self._total + self._to_judge
+        full = round(BAR * (self._answered + self._judged) / planned) if planned else 0
+        done, open_ = ("━", "·") if "utf" in (self._stream.encoding or "").lower() else ("=", ".")
+        style = "red" if self._errors else ""
+        return Text.assemble(
+            (done * full, "green"), (open_ * (BAR - full), "dim"), "  ", (self.line(), style)
+        )

@@ -1,0 +1,206 @@
+"""The journals of a run joined per question, for reports: what each answer came to, and the worst first.
+
+Owns the joining, the order and the one-line reason beside a question. It counts passes to show ``0/3`` beside
+a question; shares, intervals and verdicts are the run's own. Texts are read only for the
+questions that are shown, so that a long run costs little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from evalrun.journal import RunFolder
+from evalrun.records import Case, Context, Draw, Judgement, Metric, Score
+from evalrun.reports.words import MET_OUTCOMES, OUTCOMES, one_line
+
+ERROR = "error"
+MET = "met"
+UNMET = "unmet"
+NONE = "none"
+"""What an answer came to where no outcome says it: by the metric the order goes by, or nothing at all."""
+
+
+@dataclass(slots=True)
+class Result:
+    """One metric of one question: how many draws passed of those scored, or its value; what went wrong."""
+
+    passed: int = 0
+    scored: int = 0
+    failed: int = 0
+    not_applicable: int = 0
+    total: float = 0.0
+    reason: str = ""
+
+    @property
+    def value(self) -> float | None:
+        """Passes, or the sum of values, over the draws scored."""
+        return (self.passed + self.total) / self.scored if self.scored else None
+
+
+@dataclass(slots=True)
+class Row:
+    """One question and what its answers came to."""
+
+    id: str
+    question: str
+    category: str
+    population: str
+    states: list[str]
+    results: dict[str, Result] = field(default_factory=dict)
+
+    @property
+    def flips(self) -> bool:
+        """Whether the answers to this question came to different things."""
+        return len({state for state in self.states if state not in (ERROR, NONE)}) > 1
+
+
+@dataclass(slots=True)
+class Detail:
+    """All there is about one question."""
+
+    case: Case
+    context: Context | None = None
+    draws: list[Draw] = field(default_factory=list)
+    judgements: dict[int, Judgement] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Rows:
+    """Every question of a run in dataset order, and the metric by which they are good or bad."""
+
+    rows: list[Row]
+    lead: Metric | None
+
+    def worst(self) -> list[Row]:
+        """Worst first: by the lead metric, then what failed to be scored, then dataset order."""
+        return sorted(self.rows, key=self._badness)
+
+    def _badness(self, row: Row) -> tuple[float, int]:
+        result = row.results.get(self.lead.id) if self.lead else None
+        lost = max((found.failed for found in row.results.values()), default=0)
+        value = goodness(self.lead, result)
+        if value is None:
+            return (0.999 if lost or ERROR in row.states else 1.0, -lost)
+        return (min(value, 0.999) if lost else value, -lost)
+
+    def unmet(self) -> list[Row]:
+        """The questions on which something is wrong or missing, worst first."""
+        return [row for row in self.worst() if self._badness(row)[0] < 1.0]
+
+
+def goodness(metric: Metric | None, result: Result | None) -> float | None:
+    """How good a question is by a metric, 1 the best; None where it was not scored or has no best."""
+    if metric is None or result is None or metric.kind == "quantity" or result.value is None:
+        return None
+    return result.value if metric.better == "higher" else 1.0 - result.value
+
+
+def lead_metric(metrics: Iterable[Metric]) -> Metric | None:
+    """``right`` where it was measured, else the first metric that can be good or bad."""
+    found = [metric for metric in metrics if metric.kind != "quantity"]
+    named = [metric for metric in found if metric.id == "right"]
+    rates = [metric for metric in found if metric.kind == "rate" and metric.better == "higher"]
+    return next(iter(named or rates or found), None)
+
+
+def read_rows(folder: RunFolder) -> Rows:
+    """Join cases, draws and scores of a sealed run; no answer text is kept."""
+    header = folder.header
+    lead = lead_metric(header.metrics)
+    rows = {
+        case.id: Row(case.id, case.question, case.category, case.population, [NONE] * header.draws)
+        for case in folder.cases()
+    }
+    for draw in folder.draws():
+        if draw.error is not None and draw.case in rows:
+            _set_state(rows[draw.case], draw.index, ERROR)
+    for score in folder.scores():
+        if score.case in rows:
+            _add(rows[score.case], score, lead)
+    return Rows(list(rows.values()), lead)
+
+
+def _set_state(row: Row, index: int, state: str) -> None:
+    row.states.extend([NONE] * (index + 1 - len(row.states)))
+    row.states[index] = state
+
+
+def _add(row: Row, score: Score, lead: Metric | None) -> None:
+    result = row.results.setdefault(score.metric, Result())
+    match score.status:
+        case "pass" | "fail":
+            result.scored += 1
+            result.passed += score.status == "pass"
+        case "number":
+            result.scored += 1
+            result.total += score.value or 0.0
+        case "error":
+            result.failed += 1
+            result.reason = result.reason or score.reason or "error"
+        case "not_applicable":
+            result.not_applicable += 1
+    if score.index is not None:
+        _note_state(row, score, score.index, lead)
+
+
+def _note_state(row: Row, score: Score, index: int, lead: Metric | None) -> None:
+    known = row.states[index] if index < len(row.states) else NONE
+    if score.metric in OUTCOMES and score.status == "pass":
+        _set_state(row, index, score.metric)
+    elif score.metric in OUTCOMES and score.status == "error" and known == NONE:
+        _set_state(row, index, ERROR)
+    elif lead and score.metric == lead.id and known == NONE and score.status in ("pass", "fail"):
+        _set_state(row, index, MET if (score.status == "pass") == (lead.better == "higher") else UNMET)
+
+
+def read_details(folder: RunFolder, ids: Collection[str]) -> dict[str, Detail]:
+    """Everything about the questions named, in dataset order."""
+    wanted = set(ids)
+    details = {case.id: Detail(case) for case in folder.cases() if case.id in wanted}
+    for case, context in folder.contexts():
+        if case in wanted:
+            details[case].context = context
+    for draw in folder.draws():
+        if draw.case in wanted:
+            details[draw.case].draws.append(draw)
+    for judgement in folder.judgements():
+        if judgement.case in wanted:
+            details[judgement.case].judgements[judgement.index] = judgement
+    for detail in details.values():
+        detail.draws.sort(key=lambda draw: draw.index)
+    return details
+
+
+def because(row: Row, detail: Detail, events: Mapping[str, str]) -> str:
+    """Why a question is among the worst, in a few words; the first answer that is wrong speaks for it."""
+    for index, state in enumerate(row.states):
+        judgement = detail.judgements.get(index)
+        if state in ("unsupported", "answered") and judgement and judgement.unsupported:
+            return f'invented: "{one_line(judgement.unsupported[0], 120)}"'
+        if state in OUTCOMES and state not in MET_OUTCOMES:
+            return events.get(state, state)
+        if judgement and judgement.correct is False:
+            return "not what the reference says"
+    return _because_not_scored(row, detail)
+
+
+def _because_not_scored(row: Row, detail: Detail) -> str:
+    for draw in detail.draws:
+        if draw.error:
+            return f"no answer: {one_line(draw.error, 120)}"
+    for judgement in detail.judgements.values():
+        if judgement.error:
+            return f"not judged: {one_line(judgement.error, 120)}"
+    return next((f"not scored: {one_line(r.reason, 120)}" for r in row.results.values() if r.failed), "")
+
+
+def share(row: Row, lead: Metric | None) -> str:
+    """``0/3``: met draws of those scored; a value where the metric is a number; ``–`` where there is none."""
+    result = row.results.get(lead.id) if lead else None
+    if lead is None or result is None or not result.scored:
+        return "–"
+    if lead.kind == "rate":
+        met = result.passed if lead.better == "higher" else result.scored - result.passed
+        return f"{met}/{result.scored}"
+    return f"{result.value:.2f}".replace("0.", ".", 1)

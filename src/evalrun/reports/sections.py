@@ -1,0 +1,99 @@
+"""Which estimates stand together under which heading, in every report alike.
+
+Owns the grouping and the order: what the bot did by population, then retrieval, then quantities. The figures
+are the run's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evalrun.records import Estimate, Metric, RunHeader
+from evalrun.reports.rows import Row
+from evalrun.reports.words import count
+
+MANY_CATEGORIES = 6
+"""Above this number of unanswerable categories the short form shows them together."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and the estimates under it."""
+
+    title: str
+    estimates: tuple[Estimate, ...]
+
+
+def sections(header: RunHeader, rows: Iterable[Row], full: bool = False) -> list[Section]:
+    """The estimates worth showing: all of them where ``full``."""
+    sizes = group_sizes(rows)
+    named = {metric.id: metric for metric in header.metrics}
+    found = [e for e in header.estimates if e.metric in named and (applies(e) or (full and not e.planned))]
+    if full:
+        return _by_group(found, sizes)
+    return [
+        *_of(found, "all", sizes, [m for m in header.metrics if _answers(m) and m.population == "all"]),
+        *_of(found, "answerable", sizes, [m for m in header.metrics if _answers(m, "answerable")]),
+        *_unanswerable(header, found, sizes),
+        *_retrieval(header, found, sizes),
+        *_of(found, "all", sizes, [m for m in header.metrics if m.kind == "quantity"], "time and size"),
+    ]
+
+
+def group_sizes(rows: Iterable[Row]) -> dict[str, int]:
+    """Questions per group."""
+    sizes: dict[str, int] = {}
+    for row in rows:
+        for group in {"all", row.population, row.category}:
+            sizes[group] = sizes.get(group, 0) + 1
+    return sizes
+
+
+def applies(estimate: Estimate) -> bool:
+    """Whether the metric applies to any question of the group."""
+    return estimate.planned > estimate.not_applicable
+
+
+def title(group: str, sizes: dict[str, int]) -> str:
+    """``answerable, 36 questions``."""
+    name = "all" if group == "all" else group
+    return f"{name}, {count(sizes.get(group, 0), 'question')}"
+
+
+def _answers(metric: Metric, population: str | None = None) -> bool:
+    fits = population is None or metric.population == population
+    return fits and metric.kind != "quantity" and metric.per == "draw"
+
+
+def _of(
+    found: list[Estimate], group: str, sizes: dict[str, int], metrics: list[Metric], heading: str = ""
+) -> list[Section]:
+    order = {metric.id: place for place, metric in enumerate(metrics)}
+    chosen = sorted(
+        (e for e in found if e.group == group and e.metric in order), key=lambda e: order[e.metric]
+    )
+    return [Section(heading or title(group, sizes), tuple(chosen))] if chosen else []
+
+
+def _unanswerable(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
+    metrics = [metric for metric in header.metrics if _answers(metric, "unanswerable")]
+    ids = {metric.id for metric in metrics}
+    groups = list(
+        dict.fromkeys(e.group for e in found if e.metric in ids and e.group in header.dataset.categories)
+    )
+    if not 0 < len(groups) <= MANY_CATEGORIES:
+        groups = ["unanswerable"]
+    return [section for group in groups for section in _of(found, group, sizes, metrics)]
+
+
+def _retrieval(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
+    metrics = [metric for metric in header.metrics if metric.per == "case" and metric.kind != "quantity"]
+    group = "answerable" if any(e.group == "answerable" and e.per == "case" for e in found) else "all"
+    heading = f"retrieval, {count(sizes.get(group, 0), 'question')}"
+    return _of(found, group, sizes, metrics, heading)
+
+
+def _by_group(found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
+    groups = dict.fromkeys(estimate.group for estimate in found)
+    return [Section(title(group, sizes), tuple(e for e in found if e.group == group)) for group in groups]

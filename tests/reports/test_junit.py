@@ -1,0 +1,171 @@
+"""junit.xml: valid, unique, counted, clean."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import etree
+from make_run import make_run, verdict
+
+from evalrun.journal import RunFolder
+from evalrun.records import Case, Gate, Metric, RunHeader, Score
+from evalrun.reports.junit import distinct, render
+
+TESTS = Path(__file__).parents[1]
+SCHEMA = etree.XMLSchema(etree.parse(TESTS / "data" / "junit-10.xsd"))
+"""The schema of Jenkins' xUnit plugin as pytest's source distribution ships it (MIT, see its head)."""
+
+
+def parsed(folder: RunFolder) -> Any:
+    root = etree.fromstring(render(folder))
+    SCHEMA.assertValid(root)
+    return root
+
+
+def counts(element: Any) -> dict[str, int]:
+    return {
+        name: len(element.findall(f".//{tag}"))
+        for name, tag in [("tests", "testcase"), ("failures", "failure"), ("errors", "error")]
+    }
+
+
+def declared(element: Any) -> dict[str, int]:
+    return {name: int(element.get(name)) for name in ("tests", "failures", "errors")}
+
+
+def test_counts_equal_the_elements(quality: RunFolder) -> None:
+    """Root and suites say how many cases, failures, errors and skipped they hold."""
+    root = parsed(quality)
+    assert counts(root) == declared(root)
+    for suite in root:
+        assert counts(suite) == declared(suite)
+        assert len(suite.findall(".//skipped")) == int(suite.get("skipped"))
+
+
+def test_gates_carry_the_failures(quality: RunFolder) -> None:
+    """A failed gate is a failure, an undecided one an error, and wrong answers are skipped with a reason."""
+    root = parsed(quality)
+    gates = root.find("testsuite[@name='gates']")
+    assert (1, 1) == (int(gates.get("failures")), int(gates.get("errors")))
+    assert 1 == int(root.get("failures"))
+    assert "at most .71 (exact limit)" == gates.find(".//failure").get("message")
+    skipped = root.findall("testsuite[@name='grounded']//skipped")
+    assert "grounded answer: 0 of 3; expected always" in {element.get("message") for element in skipped}
+
+
+def test_undecided_gate_that_warns_passes(tmp_path: Path) -> None:
+    """``on_undecided: warn`` is a passed case that says so."""
+    gate = Gate(metric="right", group="all", min=0.7, on_undecided="warn")
+    told = verdict([], gate, "undecided", why="the interval holds .70")
+    root = parsed(make_run(tmp_path / "r", verdicts=(told,)))
+    case = root.find("testsuite[@name='gates']/testcase")
+    assert [] == case.findall("error")
+    assert "the interval holds .70" in case.findtext("system-out")
+
+
+def test_failures_for_those_who_want_them_red(tmp_path: Path) -> None:
+    """``reports.junit.cases: failure`` turns wrong answers into failures."""
+    config = {"reports": {"junit": {"cases": "failure"}}}
+    root = parsed(make_run(tmp_path / "r", config=config, faults=False))
+    suite = root.find("testsuite[@name='unsupported']")
+    assert 0 < int(suite.get("failures"))
+    assert 0 == int(suite.get("skipped"))
+
+
+def jx03(tmp_path: Path, statuses: list[str]) -> RunFolder:
+    """A run of one metric whose cases come out as told."""
+    folder = RunFolder(tmp_path / "jx03")
+    metric = Metric(id="contains", event="contains", kind="rate", better="higher", per="case")
+    words = {"skipped": "not_applicable"}
+    for number, status in enumerate(statuses):
+        folder.append("cases", Case(id=f"q{number}", question="?", category="c"))
+        score: Any = words.get(status, status)
+        folder.append("scores", Score(case=f"q{number}", index=None, metric="contains", status=score))
+    made = make_run(tmp_path / "base", sizes={"guardrail": 0}, gates=False, faults=False)
+    header: RunHeader = made.header.model_copy(
+        update={
+            "metrics": (metric,),
+            "estimates": (),
+            "config": {"reports": {"junit": {"cases": "failure"}}},
+            "journals": folder.seal(),
+        }
+    )
+    folder.write_header(header, made.meta)
+    return folder
+
+
+def test_jx_03_counts(tmp_path: Path) -> None:
+    """Pass, fail, error and skipped are counted as what they are."""
+    outcomes = json.loads((TESTS / "cases" / "jx-03-counts.json").read_text())["outcomes"]
+    root = parsed(jx03(tmp_path, outcomes))
+    assert {"tests": 6, "failures": 2, "errors": 1} == declared(root)
+    assert "1" == root.find("testsuite").get("skipped")
+
+
+def test_jx_02_names_are_unique_and_stable(tmp_path: Path) -> None:
+    """Ids that differ in case or outer space only have names that do not, whatever their order."""
+    lines = (TESTS / "cases" / "jx-02-same-names.jsonl").read_text().splitlines()
+    ids = [json.loads(line)["id"] for line in lines]
+    extra = [(Case(id=ident, question="Same text?", category="c"), "yes") for ident in ids]
+    root = parsed(make_run(tmp_path / "r", sizes={}, draws=2, extra=extra, gates=False))
+    keys = Counter(
+        (case.get("classname"), case.get("name").strip().casefold()) for case in root.iter("testcase")
+    )
+    assert 8 < len(keys)
+    assert {1} == set(keys.values())
+    assert distinct(ids)[0] == distinct(ids[::-1])[-1]
+    assert "q2" == distinct(ids)[3]
+
+
+def test_hostile_text_is_clean_xml(hostile: RunFolder) -> None:
+    """Forbidden characters are shown, nothing ends an element, and the file is valid."""
+    root = parsed(hostile)
+    faults = [case.findtext("error") for case in root.find("testsuite[@name='run']")]
+    assert any("nul \\x00 bs \\x08 esc \\x1b[31mred" in fault for fault in faults)
+    assert any("ffff \\ufffe \\uffff" in fault for fault in faults)
+    assert any('cdata ]]> end & < > "' in fault for fault in faults)
+    assert any("ok 😀\ttab\nline" in fault for fault in faults)
+    assert [] == root.findall(".//script")
+
+
+@pytest.mark.parametrize(("wanted", "found"), [(True, True), (False, False)])
+def test_model_text_only_when_asked_for(tmp_path: Path, wanted: bool, found: bool) -> None:
+    """Answers stay out unless ``include_text`` says otherwise."""
+    config = {"reports": {"junit": {"include_text": wanted}}}
+    data = render(make_run(tmp_path / "r", config=config))
+    assert found == (b"I have no information about that" in data)
+
+
+def test_only_times_come_from_meta(quality: RunFolder, tmp_path: Path) -> None:
+    """Two runs that differ in meta.json differ in ``time`` and ``timestamp`` alone."""
+    again = make_run(tmp_path / "r")
+    meta = again.meta.model_copy(update={"seconds": 99.5, "started": "2027-01-01T00:00:00Z", "run": "x"})
+    again.write_header(again.header, meta)
+    first, second = parsed(quality), parsed(again)
+    assert etree.tostring(first) != etree.tostring(second)
+    for element in [*first.iter(), *second.iter()]:
+        element.attrib.pop("time", None)
+        element.attrib.pop("timestamp", None)
+    assert etree.tostring(first) == etree.tostring(second)
+
+
+WITHOUT_LXML = """
+import sys
+sys.modules["lxml"] = None
+from pathlib import Path
+from evalrun.journal import RunFolder
+from evalrun.reports.junit import render
+sys.stdout.buffer.write(render(RunFolder(Path(sys.argv[1]))))
+"""
+
+
+def test_same_bytes_with_either_xml_library(quality: RunFolder) -> None:
+    """Whether lxml is installed changes nothing."""
+    command = [sys.executable, "-c", WITHOUT_LXML, str(quality.path)]
+    assert render(quality) == subprocess.run(command, capture_output=True, check=True).stdout

@@ -1,0 +1,40 @@
+"""The journals of a run joined per question."""
+
+from __future__ import annotations
+
+from evalrun.journal import RunFolder
+from evalrun.reports.rows import because, read_details, read_rows, share
+
+
+def test_worst_first_by_right(quality: RunFolder) -> None:
+    """The order goes by the share of right answers, and every question stays in it."""
+    rows = read_rows(quality)
+    shares = [row.results["right"].value for row in rows.worst()]
+    known = [value for value in shares if value is not None]
+    assert 64 == len(rows.worst())
+    assert "right" == (rows.lead and rows.lead.id)
+    assert known == sorted(known)
+
+
+def test_every_answer_has_one_state(quality: RunFolder) -> None:
+    """Outcomes, errors and nothing else: 192 answers, the lost one and the unreadable one are errors."""
+    states = [state for row in read_rows(quality).rows for state in row.states]
+    assert 192 == len(states)
+    assert 2 == states.count("error")
+    assert 0 == states.count("none")
+
+
+def test_because_names_the_invention(quality: RunFolder) -> None:
+    """A question that was answered from nothing shows the claim that stands in no context."""
+    rows = read_rows(quality)
+    worst = next(row for row in rows.worst() if "answered" in row.states)
+    detail = read_details(quality, [worst.id])[worst.id]
+    assert because(worst, detail, {}).startswith('invented: "')
+    assert share(worst, rows.lead).startswith("0/")
+
+
+def test_lost_draw_is_not_counted_as_wrong(quality: RunFolder) -> None:
+    """A question with a lost draw is scored on the draws it has."""
+    row = next(row for row in read_rows(quality).rows if row.id == "out-of-corpus-05")
+    assert 2 == row.results["right"].scored
+    assert 1 == row.results["right"].failed
