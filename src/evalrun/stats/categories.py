@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from evalrun.stats.draws import Questions, Values, read
-from evalrun.stats.effective import FloatArray, effective_n, normal_quantile
+from evalrun.stats.effective import FloatArray, effective_n, normal_quantile, shrunk_variance
 from evalrun.stats.interval import Interval, Reason, no_interval, wilson_interval
 from evalrun.stats.rate import MIN_CLUSTERS
 
@@ -59,29 +58,24 @@ def macro_ci(values: Values, groups: Sequence[str], confidence: float = 0.95) ->
     parts = [part for part in split.values() if part.size]
     if not parts:
         return no_interval("wilson-macro", "no_data")
-    sizes, means = np.array([part.size for part in parts]), np.array([part.mean() for part in parts])
-    plain = np.array([part.var(ddof=1) if part.size > 1 else 0.0 for part in parts])
-    variance = float((shrunk_variance(plain, means, sizes, confidence) / sizes).sum() / len(parts) ** 2)
-    weighted = len(parts) ** 2 / float((1 / sizes).sum())
-    p = float(means.mean())
-    n_eff = float(effective_n(p, variance, weighted, confidence))
+    means = np.array([part.mean() for part in parts])
+    variances = np.array([part.var(ddof=1) if part.size > 1 else 0.0 for part in parts])
+    p, n_eff = macro_n_eff(means, variances, [part.size for part in parts], confidence)
     few = min(part.size for part in split.values()) < MIN_CLUSTERS
     return wilson_interval(
-        p, n_eff, questions.n, confidence, "wilson-macro", "too_few_clusters" if few else None
+        float(p), float(n_eff), questions.n, confidence, "wilson-macro", "too_few_clusters" if few else None
     )
 
 
-def shrunk_variance(variance: ArrayLike, p: ArrayLike, n: ArrayLike, confidence: float) -> FloatArray:
-    """A group's sample variance, pulled with weight a = z²/2 towards u(1-u) at Wilson's centre u.
-
-    A group of one question has no variance of its own and gets u(1-u) alone.
-    """
-    shrink = normal_quantile(confidence) ** 2 / 2
-    share, size = np.asarray(p, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    centre = (size * share + shrink) / (size + 2 * shrink)
-    prior = centre * (1 - centre)
-    pulled = (size * np.asarray(variance, dtype=np.float64) + shrink * prior) / (size + shrink)
-    return np.where(size > 1, pulled, prior)
+def macro_n_eff(
+    means: FloatArray, variances: FloatArray, sizes: Sequence[int], confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Macro mean and its effective number of questions, from C categories along the first axis."""
+    size = np.array(sizes, dtype=np.float64).reshape(-1, *[1] * (means.ndim - 1))
+    count = len(sizes)
+    variance = (shrunk_variance(variances, means, size, confidence) / size).sum(0) / count**2
+    p = np.asarray(means.mean(0))
+    return p, effective_n(p, variance, count**2 / float((1 / size).sum()), confidence)
 
 
 def _by_group(questions: Questions, groups: Sequence[str], count: int) -> dict[str, FloatArray]:

@@ -42,6 +42,12 @@ class Questions:
         """Sample variance (n - 1) of the question means; at least two questions."""
         return float(self.means.var(ddof=1))
 
+    def only(self, places: Sequence[int]) -> Questions:
+        """The questions at ``places``, which are places of this."""
+        at = {place: i for i, place in enumerate(self.places)}
+        chosen = [at[place] for place in places]
+        return Questions(self.means[chosen], self.sizes[chosen], tuple(places))
+
     @property
     def most(self) -> float:
         """n²/Σ(1/k): what the draws are worth if independent (n·k at equal k)."""

@@ -71,5 +71,39 @@ def effective_n(
     return np.asarray(np.maximum(np.minimum(raw, _floats(top)), size))
 
 
+def nested_n_eff(
+    p: ArrayLike,
+    squares: ArrayLike,
+    n: int,
+    documents: int,
+    documents_effective: float,
+    plain: ArrayLike,
+    confidence: float,
+) -> FloatArray:
+    """n(n·p(1-p) + a) / (S + a·n/G): the effective number of ``n`` questions that share ``documents`` ≥ 2.
+
+    ``squares`` is the sum over documents of the squared sum of deviations from ``p``; S is that times
+    documents/(documents - 1); G is ``documents_effective``, n²/Σ(size²). The result lies between G and
+    ``plain``, the effective number without documents. A construct of this project, held by simulation.
+    """
+    shrink = normal_quantile(confidence) ** 2 / 2
+    share, spread = _floats(p), documents / (documents - 1) * _floats(squares)
+    raw = n * (n * share * (1 - share) + shrink) / (spread + shrink * n / documents_effective)
+    return np.asarray(np.maximum(np.minimum(raw, _floats(plain)), documents_effective))
+
+
+def shrunk_variance(variance: ArrayLike, p: ArrayLike, n: ArrayLike, confidence: float) -> FloatArray:
+    """A group's sample variance, pulled with weight a = z²/2 towards u(1-u) at Wilson's centre u.
+
+    A group of one question has no variance of its own and gets u(1-u) alone.
+    """
+    shrink = normal_quantile(confidence) ** 2 / 2
+    share, size = _floats(p), _floats(n)
+    centre = (size * share + shrink) / (size + 2 * shrink)
+    prior = centre * (1 - centre)
+    pulled = (size * _floats(variance) + shrink * prior) / (size + shrink)
+    return np.where(size > 1, pulled, prior)
+
+
 def _floats(values: ArrayLike) -> FloatArray:
     return np.asarray(values, dtype=np.float64)

@@ -7,6 +7,7 @@ hold is the business of the gates.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from evalrun.stats.decision import TOLERANCE, Method, uses_exact
 from evalrun.stats.effective import exact_limits, normal_quantile, wilson_limits
@@ -67,13 +68,13 @@ def min_passes(n: int, threshold: float, confidence: float = 0.95, method: Metho
 
 
 def _holds(
-    rate: float | np.ndarray[tuple[int], np.dtype[np.float64]],
+    rate: ArrayLike,
     n: float,
     threshold: float,
     at_least: bool,
     confidence: float,
     method: Method,
-) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+) -> NDArray[np.bool_]:
     """Whether the pass limit of a rate from ``n`` questions reaches the threshold, elementwise."""
     normal_quantile(confidence)
     exact = method == "exact" or uses_exact(threshold, at_least)

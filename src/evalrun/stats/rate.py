@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalrun.stats.draws import Questions, Values, read
-from evalrun.stats.effective import effective_n, normal_quantile
+from evalrun.stats.effective import effective_n, nested_n_eff, normal_quantile
 from evalrun.stats.interval import Interval, Reason, no_interval, wilson_interval
 
 MIN_CLUSTERS = 8
@@ -102,30 +102,20 @@ def nested_rate_ci(values: Values, documents: Sequence[Hashable], confidence: fl
     questions = read(values)
     if questions.n == 0:
         return NestedInterval(None, None, None, "wilson-nested", "no_data")
-    names = [documents[place] for place in questions.places]
-    codes = np.array([list(dict.fromkeys(names)).index(name) for name in names])
+    code = {name: i for i, name in enumerate(dict.fromkeys(documents[place] for place in questions.places))}
+    codes = np.array([code[documents[place]] for place in questions.places])
     sizes = np.bincount(codes)
     effective = float(questions.n**2 / (sizes**2).sum())
     if len(sizes) < 2:
         return NestedInterval(
             questions.mean, None, None, "wilson-nested", "too_few_clusters", questions.n, None, effective
         )
-    totals = np.bincount(codes, questions.means - questions.mean)
-    n_eff = _nested_n_eff(questions, float((totals**2).sum()), len(sizes), effective, confidence)
+    squares = float((np.bincount(codes, questions.means - questions.mean) ** 2).sum())
+    flat = rate_n_eff(questions, confidence)
+    n_eff = float(nested_n_eff(questions.mean, squares, questions.n, len(sizes), effective, flat, confidence))
     reason: Reason | None = "too_few_clusters" if effective < MIN_CLUSTERS else None
     plain = wilson_interval(questions.mean, n_eff, questions.n, confidence, "wilson-nested", reason)
     return NestedInterval(**vars(plain), documents_effective=effective)
-
-
-def _nested_n_eff(
-    questions: Questions, squares: float, groups: int, effective: float, confidence: float
-) -> float:
-    """n(V + a) / (S + a·n/G), clamped to [G, the n_eff without documents]."""
-    n, p = questions.n, questions.mean
-    shrink = normal_quantile(confidence) ** 2 / 2
-    spread = groups / (groups - 1) * squares
-    raw = n * (n * p * (1 - p) + shrink) / (spread + shrink * n / effective)
-    return max(min(raw, rate_n_eff(questions, confidence)), effective)
 
 
 @dataclass(frozen=True)
