@@ -57,12 +57,16 @@ CHAT_HISTORY = 4_000
 
 @dataclass(frozen=True)
 class Twin:
-    """What answering takes: an index, the embedder it was built with, a model, and how many chunks."""
+    """What answering takes: an index, the embedder it was built with, a model, and how many chunks it gets.
+
+    ``name`` is whose twin it is, for people; it is in no prompt.
+    """
 
     index: Index
     embedder: Embedder
     model: ChatModel
     k: int = 5
+    name: str = ""
 
 
 def template_digest() -> str:

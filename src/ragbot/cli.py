@@ -64,7 +64,7 @@ def _answering(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--build", is_flag=True, help="Build the index, or rebuild it where it is stale."),
         click.option(
-            "--k", type=click.IntRange(1, 50), default=5, show_default=True, help="Sections an answer."
+            "--k", type=click.IntRange(1, 100), default=5, show_default=True, help="Sections an answer."
         ),
         click.option(
             "--model",
@@ -114,10 +114,45 @@ def serve(
 
     from ragbot.service import create_app
 
-    app = create_app(_twin(profile, embedder, build, k, model), trace=trace)
+    app = create_app(_twin(profile, embedder, build, k, model), host=host, trace=trace)
     click.echo(f"ragbot answers on {_url(host, listener.getsockname()[1])}", err=True)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, ws="none"))
     server.run(sockets=[listener])
+
+
+@main.command()
+@_common
+@_answering
+@click.argument("question")
+def ask(question: str, profile: Path, embedder: str, build: bool, k: int, model: str) -> None:
+    """Ask one question; the answer comes as it is made, then its sources."""
+    import asyncio
+
+    _single_thread()
+    asyncio.run(_ask(_twin(profile, embedder, build, k, model), question))
+
+
+async def _ask(twin: Twin, question: str) -> None:
+    from contextlib import aclosing
+
+    from ragbot.answer import chat
+    from ragbot.contract import ChatRequest, Context, Reply
+
+    async with aclosing(chat(twin, ChatRequest(question=question))) as parts:
+        async for part in parts:
+            if isinstance(part, str):
+                click.echo(_printable(part), nl=False)
+            elif isinstance(part, Reply):
+                click.echo(" [cut at its length limit]" if part.finish_reason == "length" else "")
+            else:
+                context: Context = part
+    click.echo(f"\nsources: {', '.join(_printable(id) for id in context.ids)}", err=True)
+    await twin.model.close()
+
+
+def _printable(text: str) -> str:
+    """``text`` without the control characters that could drive a terminal."""
+    return "".join(char for char in text if char.isprintable() or char in "\n\t")
 
 
 def _url(host: str, port: int) -> str:
@@ -144,7 +179,7 @@ def _twin(profile: Path, embedder: str, build: bool, k: int, model: str) -> Twin
     from ragbot.models import embedder as open_embedder
 
     found, embedding = _read(profile), open_embedder(embedder)
-    return Twin(_index(found, profile, embedding, build), embedding, chat_model(model), k)
+    return Twin(_index(found, profile, embedding, build), embedding, chat_model(model), k, found.name)
 
 
 def _index(found: Profile, profile: Path, embedder: Embedder, may_build: bool) -> Any:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 MAX_QUESTION = 4_000
 MAX_TURNS = 40
-MAX_K = 50
+MAX_K = 100
 
 # ---------------------------------------------------------------- digest and fence
 
@@ -87,6 +87,11 @@ class Context(Wire):
     def of(cls, chunks: Sequence[Chunk]) -> Self:
         """A context with the digest its chunks have."""
         return cls(chunks=tuple(chunks), digest=context_digest(chunks))
+
+    @property
+    def ids(self) -> list[str]:
+        """Chunk ids in rank order."""
+        return [chunk.id for chunk in self.chunks]
 
     @model_validator(mode="after")
     def _same_digest(self) -> Self:

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +60,7 @@ class Index:
         if len(ids) < len(self.chunks) + len(sections):
             raise QuestionError("a planted section has an id that is taken")
         chunks, vectors = _embedded(sections, embedder)
-        return Index(
-            self.embedder, self.dims, self.profile, self.chunks + chunks, np.vstack([self.vectors, vectors])
-        )
+        return replace(self, chunks=self.chunks + chunks, vectors=np.vstack([self.vectors, vectors]))
 
 
 def build(profile: Profile, embedder: Embedder) -> Index:
@@ -143,9 +141,10 @@ def save(index: Index, path: Path) -> None:
     text = json.dumps({"format": FORMAT, "embedder": embedder, "profile": index.profile, "chunks": rows})
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.stem, delete=False) as file:
-            file.write(text)
-        os.replace(file.name, path)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            fresh = Path(folder) / path.name
+            fresh.write_text(text, "utf-8")
+            os.replace(fresh, path)
     except OSError as error:
         raise RagbotError(
             f"{path}: {error.strerror}", "set RAGBOT_CACHE to a folder you may write to"

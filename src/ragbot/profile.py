@@ -36,10 +36,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Profile:
-    """The sections of a file in order, and what its author should know."""
+    """The sections of a file in order, its first ``#`` heading, and what its author should know."""
 
     sections: tuple[Section, ...]
     warnings: tuple[str, ...] = ()
+    name: str = ""
 
     @property
     def digest(self) -> str:
@@ -85,7 +86,7 @@ def parse_profile(source: str, name: str = "profile") -> Profile:
             warnings.append(f"{name}:{start + 1}: section '{title}' is empty and is not indexed")
     if not sections:
         raise RagbotError(f"{name}: no section with text", "write sections under '## ' headings")
-    return Profile(tuple(sections), tuple(warnings))
+    return Profile(tuple(sections), tuple(warnings), _name(tokens))
 
 
 def _cuts(tokens: Sequence[Token], line_count: int) -> Iterator[tuple[str | None, Sequence[Token], int, int]]:
@@ -101,6 +102,13 @@ def _cuts(tokens: Sequence[Token], line_count: int) -> Iterator[tuple[str | None
         cuts, [*cuts[1:], len(tokens)], begins, [*begins[1:], line_count], strict=True
     ):
         yield _plain(tokens[at + 1]), tokens[at:after], start, end
+
+
+def _name(tokens: Sequence[Token]) -> str:
+    h1 = next(
+        (at for at, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h1"), None
+    )
+    return "" if h1 is None else _plain(tokens[h1 + 1])
 
 
 def _plain(inline: Token) -> str:

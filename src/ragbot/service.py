@@ -6,23 +6,26 @@ Without ``--trace`` no prompt leaves this process and there is no retrieval endp
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 
 from ragbot import answer
 from ragbot.answer import Twin
-from ragbot.contract import AnswerRequest, Context, Reply, RetrieveRequest
+from ragbot.contract import AnswerRequest, ChatRequest, Context, Reply, RetrieveRequest
 from ragbot.errors import ModelError, QuestionError, RagbotError
+from ragbot.guard import Guard
+from ragbot.page import load_page
 
 
-def create_app(twin: Twin, *, trace: bool = False) -> FastAPI:
-    """The service of ``twin``; ``trace`` opens ``/retrieve`` and ``/answer``."""
+def create_app(twin: Twin, *, host: str = "127.0.0.1", trace: bool = False) -> FastAPI:
+    """The service of ``twin`` on ``host``; ``trace`` opens ``/retrieve`` and ``/answer``."""
 
     @asynccontextmanager
     async def closing(app: FastAPI) -> AsyncIterator[None]:
@@ -32,7 +35,9 @@ def create_app(twin: Twin, *, trace: bool = False) -> FastAPI:
     app = FastAPI(lifespan=closing, openapi_url=None)
     app.add_exception_handler(RagbotError, _error)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_middleware(Guard, host=host)
     _add_info(app, twin, trace)
+    _add_chat(app, twin)
     if trace:
         _add_trace(app, twin)
     return app
@@ -46,6 +51,7 @@ def _add_info(app: FastAPI, twin: Twin, trace: bool) -> None:
     @app.get("/about")
     async def about() -> dict[str, Any]:
         return {
+            "name": twin.name,
             "version": _version(),
             "corpus": twin.index.profile,
             "chunks": len(twin.index.chunks),
@@ -55,6 +61,49 @@ def _add_info(app: FastAPI, twin: Twin, trace: bool) -> None:
             "k": twin.k,
             "trace": trace,
         }
+
+
+def _add_chat(app: FastAPI, twin: Twin) -> None:
+    html, policy = load_page()
+
+    @app.get("/")
+    async def page() -> HTMLResponse:
+        return HTMLResponse(html, headers={"content-security-policy": policy})
+
+    @app.post("/chat")
+    async def chat(request: ChatRequest) -> StreamingResponse:
+        parts = answer.chat(twin, request)
+        # Retrieval comes before the first byte, so that its errors have a status of their own.
+        context = await anext(parts)
+        return StreamingResponse(
+            _events(context, parts), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+
+async def _events(
+    context: Context | str | Reply, parts: AsyncGenerator[Context | str | Reply]
+) -> AsyncGenerator[str]:
+    """Server-sent events: ``sources``, ``token`` …, then ``done`` or ``error``."""
+    async with aclosing(parts):
+        yield _event(context)
+        try:
+            async for part in parts:
+                yield _event(part)
+        except RagbotError as error:
+            yield _sse("error", {"error": error.message})
+
+
+def _event(part: Context | str | Reply) -> str:
+    if isinstance(part, str):
+        return _sse("token", {"text": part})
+    if isinstance(part, Context):
+        return _sse("sources", part.model_dump())
+    done = part.model_dump(include={"answer", "model", "finish_reason", "usage"})
+    return _sse("done", done | {"no_information": answer.declines(part.answer)})
+
+
+def _sse(name: str, data: Any) -> str:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n"
 
 
 def _add_trace(app: FastAPI, twin: Twin) -> None:
