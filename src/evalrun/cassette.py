@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -167,7 +167,7 @@ class Cassette:
         *,
         ignore: Sequence[re.Pattern[str]] = (),
         refresh: bool = False,
-        facts: dict[str, str] | None = None,
+        about: Mapping[Any, Mapping[str, str]] | None = None,
     ) -> None:
         if path is None and mode != "live":
             raise RecordingError("no cassette is configured", "set cassette.path, or run with --live")
@@ -178,7 +178,7 @@ class Cassette:
         self.misses: list[Miss] = []
         self.calls = 0
         self.replayed = 0
-        self._facts = facts or {}
+        self._about = about or {}
         self._lines: dict[Book, _Lines] = {book: _Lines() for book in BOOKS}
         self._appenders: dict[Book, Appender] = {}
         self._touched: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -294,12 +294,18 @@ class Cassette:
             sources[name] = Source(
                 kind="ollama",
                 model=model,
-                facts=self._facts,
+                facts=dict(self._about.get(name, old.facts if old else {})),
                 parameters=parameters,
                 recorded=(old.recorded[0] if old else today, today),
             )
         self.sources = Sources(sources=sources)
         write_atomically(path / "source.json", pretty_json(self.sources))
+
+    def fact(self, source: str, name: str) -> str | None:
+        """What is known of a source: told by the config when recording, else by ``source.json``."""
+        told = self._about.get(source, {})
+        known = self.sources.sources.get(source)
+        return told.get(name) or (known.facts.get(name) if known else None)
 
     @property
     def recorded(self) -> tuple[str, str] | None:

@@ -1,7 +1,6 @@
 """The run folder: append-only journals while a run goes on, sorted and sealed at its end.
 
-Owns the files of a run and how a killed run is read back: a line is written whole or not at all, a torn last
-line is cut off. What stands in the lines is decided by :mod:`evalrun.records`; what is made of them by reports.
+Owns the files of a run and how a killed run is read back. What stands in the lines is decided by :mod:`evalrun.records`; what is made of them by reports.
 """
 
 from __future__ import annotations

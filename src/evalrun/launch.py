@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -62,6 +63,7 @@ class Launch:
         ready: path that answers 200 when it is ready.
         timeout: seconds it may take to get ready.
         tap: URL of the tap, or an empty string.
+        fresh_cache: whether it starts with an empty cache folder, so that all its calls are seen.
     """
 
     def __init__(
@@ -73,12 +75,16 @@ class Launch:
         ready: str,
         timeout: float,
         tap: str,
+        fresh_cache: bool = False,
     ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._command = [self._filled(part, tap) for part in command]
         self._env = {name: self._filled(value, tap) for name, value in env.items()}
         self._folder = folder
+        self._cache = tempfile.TemporaryDirectory(prefix="evalrun-") if fresh_cache else None
+        if self._cache is not None:
+            self._env |= {"XDG_CACHE_HOME": self._cache.name, "RAGBOT_CACHE": self._cache.name}
         self._ready = join_url(self.url, ready)
         self._timeout = timeout
         self._process: asyncio.subprocess.Process | None = None
@@ -169,6 +175,8 @@ class Launch:
             await process.wait()
         # A child of the bot may have outlived it: the whole group goes.
         self._signal(signal.SIGKILL)
+        if self._cache is not None:
+            self._cache.cleanup()
         if self._reader is not None:
             self._reader.cancel()
             await asyncio.gather(self._reader, return_exceptions=True)

@@ -202,7 +202,7 @@ class Sample(Record):
 class Metric(Record):
     """What a score is about: the event in words, who is counted, and how it is summed.
 
-    ``kind``: ``rate`` (pass or fail), ``score`` (a number in [0, 1]) or ``quantity`` (any number, with a unit).
+    ``kind``: ``rate`` (pass or fail), ``score`` (in [0, 1]) or ``quantity`` (any number, with a unit).
     ``per``: ``case`` where draws change nothing (retrieval), else ``draw``.
     """
 
@@ -243,8 +243,8 @@ class Bounds(Record):
 class Estimate(Record):
     """One number with all that it needs to be believed: event, population, n, interval, what is missing.
 
-    ``n`` counts questions, ``planned``/``scored``/``not_applicable``/``failed`` count draws (questions for a
-    metric per case). ``value``, ``low`` and ``high`` are None together with a ``reason`` code where undefined.
+    ``n`` counts questions; ``planned``, ``scored``, ``not_applicable``, ``failed`` count draws (questions for
+    a metric per case). ``value``, ``low``, ``high`` are None together with a ``reason`` code if undefined.
     """
 
     metric: str
@@ -297,7 +297,7 @@ class Gate(Record):
     @property
     def name(self) -> str:
         """``metric, group``: unique in a config."""
-        return f"{self.metric}, {'this list' if self.infer == 'this_set' and self.group == 'all' else self.group}"
+        return f"{self.metric}, {self.group}" + (" (this list)" if self.infer == "this_set" else "")
 
     @property
     def needs(self) -> str:
@@ -308,7 +308,7 @@ class Gate(Record):
 
 
 class Verdict(Record):
-    """What became of a gate. ``decided_by`` is the limit that decided; ``why`` and ``advice`` are for people."""
+    """What became of a gate. ``decided_by``: the limit that decided; ``why``, ``advice``: for people."""
 
     gate: Gate
     decision: Decision

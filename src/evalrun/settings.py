@@ -141,20 +141,23 @@ class DatasetConfig(Record):
 
 
 class CassetteConfig(Record):
-    """Where model replies are recorded, which server gives them, what is blanked in a request's key."""
+    """Where model replies are recorded, which server gives them, what is blanked in a request's key.
+
+    ``about`` is what cannot be read off the wire (file, sha256, server) and goes into ``source.json``.
+    """
 
     path: FolderPath = Field(exclude=True)
-    upstream: Url | None = Field(default=None, exclude=True)
+    upstream: Url = Field(default=DEFAULT_OLLAMA, exclude=True)
     ignore: tuple[Annotated[str, AfterValidator(_regex)], ...] = ()
+    about: dict[Literal["bot", "judge"], dict[str, str]] = Field(default_factory=dict, exclude=True)
 
 
 class JudgeConfig(Record):
-    """Which model reads the answers, by which rubric. ``num_ctx`` in tokens."""
+    """Which model reads the answers, by which rubric."""
 
     model: Annotated[str, AfterValidator(_model)]
     rubric: FilePath = Field(exclude=True)
     temperature: float = Field(default=0, ge=0)
-    num_ctx: int = Field(default=4096, ge=256)
     base_url: Url = Field(default=DEFAULT_OLLAMA, exclude=True)
     limits: Limits = Field(default=Limits(), exclude=True)
 
@@ -186,7 +189,7 @@ class _GateConfig(Gate):
     @validate_model(mode="after")
     def _one_bound(self) -> _GateConfig:
         if (self.min is None) == (self.max is None):
-            raise _fault("needs either 'min' or 'max'", "for a range write two gates")
+            raise _fault("needs either 'min' or 'max'", "a gate has one limit")
         return self
 
 

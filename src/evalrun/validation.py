@@ -126,8 +126,7 @@ def _words(error: ErrorDetails, written: Any) -> str:
 
 _SUBJECT = re.compile(r"^(Input|String|List|Tuple|Dictionary) should")
 _PLAIN = {
-    "greater than or equal to": "be at least",
-    "be be": "be",
+    "greater than or equal to": "at least",
     "less than or equal to": "at most",
     " after validation": "",
     "a dictionary": "a mapping",

@@ -1,0 +1,45 @@
+"""The commands of ``evalrun``. Owns arguments, and what a user is told when something cannot go on.
+
+Each command imports what it needs inside its body, so that ``--help`` and ``--version`` import click only.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version as installed_version
+from typing import Any
+
+import click
+
+from evalrun.cli import commands
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class _Commands(click.Group):
+    """Shows a user's mistake without a traceback, and gives every end its exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from evalrun.errors import EvalrunError, Interrupted
+
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("evalrun: interrupted; finished draws are kept", err=True)
+            ctx.exit(Interrupted.exit_code)
+        except EvalrunError as error:
+            click.echo(f"evalrun: {error}", err=True)
+            ctx.exit(error.exit_code)
+
+
+@click.group(cls=_Commands, context_settings=_CONTEXT)
+@click.version_option(installed_version("evalrun"), "-V", "--version", message="evalrun %(version)s")
+def main() -> None:
+    """Measure a chatbot that answers from documents, and say how sure the numbers are."""
+
+
+for command in commands.ALL:
+    main.add_command(command)
+
+if __name__ == "__main__":
+    sys.exit(main())

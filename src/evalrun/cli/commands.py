@@ -1,0 +1,195 @@
+"""The commands, one function each."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import click
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_SET = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a value.")
+
+
+@click.command()
+@click.argument("config", type=_FILE)
+@click.option("--live", is_flag=True, help="Ask the real models; store nothing.")
+@click.option(
+    "--record", is_flag=True, help="Ask for what has no recording; a stale one: exit 4."
+)
+@click.option("--record-missing", is_flag=True, help="As --record, and replace stale recordings.")
+@click.option("--draws", type=click.IntRange(min=1), help="Answers a question.")
+@click.option("--case", "cases", multiple=True, metavar="ID", help="Only this case; evaluates no gates.")
+@click.option("--category", "categories", multiple=True, help="Only this category; evaluates no gates.")
+@click.option("--limit", type=click.IntRange(min=0), help="Only the first N cases; evaluates no gates.")
+@click.option(
+    "--output", type=click.Path(path_type=Path), help="Run folder (default: runs/MMDD-NAME)."
+)
+@_SET
+@click.option("--full", is_flag=True, help="Show every table.")
+@click.option("--quiet", "-q", is_flag=True, help="Show the gates and the verdict only.")
+@click.option("--json", "as_json", is_flag=True, help="Print run.json instead.")
+def run(
+    config: Path,
+    live: bool,
+    record: bool,
+    record_missing: bool,
+    draws: int | None,
+    cases: tuple[str, ...],
+    categories: tuple[str, ...],
+    limit: int | None,
+    output: Path | None,
+    overrides: tuple[str, ...],
+    full: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Ask a bot every question of CONFIG, judge, measure, and evaluate the gates.
+
+    Without --live or --record, recorded replies are replayed: no key, no model, no network.
+    """
+    import asyncio
+
+    from evalrun.errors import UserError
+    from evalrun.folders import new_run_folder
+    from evalrun.planning import Selection, load, make_plan
+    from evalrun.reports.console import print_json, print_run
+    from evalrun.reports.progress import Progress
+    from evalrun.runner import execute
+
+    if live + record + record_missing > 1:
+        raise UserError("--live, --record and --record-missing exclude each other", "choose one")
+    mode = "live" if live else "record" if record or record_missing else "replay"
+    if draws is not None:
+        overrides = (*overrides, f"draws={draws}")
+    plan = make_plan(load(config, overrides), mode, Selection(cases, categories, limit))
+    folder = new_run_folder(output, plan.config.name)
+    progress = Progress(io.StringIO() if quiet or as_json else sys.stderr)
+    result = asyncio.run(execute(plan, folder, progress, refresh=record_missing))
+    if as_json:
+        print_json(result.folder, sys.stdout)
+    else:
+        print_run(result.folder, sys.stdout, full=full, quiet=quiet)
+    for error in result.report_errors:
+        click.echo(f"evalrun: {error}", err=True)
+    sys.exit(result.exit_code)
+
+
+@click.command()
+@click.argument("folder", metavar="RUN", type=_FOLDER)
+def verify(folder: Path) -> None:
+    """Derive every link of a RUN anew: block, exchange, answer, verdict, score, estimate, gate. Offline."""
+    from evalrun.errors import ProvenanceError
+    from evalrun.verify import verify_run
+
+    broken, counts = verify_run(folder)
+    if broken:
+        raise ProvenanceError("\n".join([f"{folder}: {len(broken)} links do not hold", *broken]))
+    click.echo(f"{folder}: every link holds ({counts})")
+
+
+@click.command()
+@click.argument("folder", metavar="RUN", type=_FOLDER)
+@click.option("--full", is_flag=True, help="Show every table.")
+@click.option("--json", "as_json", is_flag=True, help="Print run.json instead.")
+def report(folder: Path, full: bool, as_json: bool) -> None:
+    """Write the reports of a RUN anew and show it again; its exit code is that of the run."""
+    from evalrun.journal import RunFolder
+    from evalrun.reports import write_reports
+    from evalrun.reports.console import print_json, print_run
+
+    run_folder = RunFolder(folder)
+    code = run_folder.header.exit_code
+    failed = write_reports(run_folder)
+    if as_json:
+        print_json(run_folder, sys.stdout)
+    else:
+        print_run(run_folder, sys.stdout, full=full)
+    for error in failed:
+        click.echo(f"evalrun: {error}", err=True)
+    sys.exit(failed[0].exit_code if failed else code)
+
+
+@click.command()
+@click.argument("configs", nargs=-1, required=True, type=_FILE)
+@click.option("--probe", is_flag=True, help="Start the bot and ask it the first question.")
+@_SET
+def validate(configs: tuple[Path, ...], probe: bool, overrides: tuple[str, ...]) -> None:
+    """Check each CONFIG, its dataset, rubric and gates; say everything that is wrong at once."""
+    from evalrun.errors import InputError, Problem
+    from evalrun.planning import load, make_plan
+
+    problems: list[Problem] = []
+    for path in configs:
+        try:
+            plan = make_plan(load(path, overrides), "live" if probe else "replay")
+        except InputError as error:
+            problems += error.problems
+            continue
+        click.echo(
+            f"{path}: {len(plan.cases)} cases × {plan.config.draws} draws, {len(plan.config.gates)} gates"
+        )
+        if probe:
+            _probe(plan)
+    if problems:
+        raise InputError(problems)
+
+
+def _probe(plan: object) -> None:
+    import asyncio
+
+    from evalrun.planning import Plan
+    from evalrun.runner import probe
+
+    assert isinstance(plan, Plan)
+    drawn, about = asyncio.run(probe(plan))
+    for key, value in about.items():
+        click.echo(f"  {key}: {value}")
+    context = ", ".join(drawn.context.ids) if drawn.context else "none"
+    click.echo(f"  asked: {plan.cases[0].question}\n  context: {context}")
+    click.echo(f"  answer: {drawn.draw.answer}\n  proof: {drawn.draw.level}")
+    if drawn.draw.error:
+        from evalrun.errors import UnavailableError
+
+        raise UnavailableError(f"{plan.cases[0].id}: {drawn.draw.error}")
+
+
+@click.command()
+@click.argument("dataset", type=_FILE)
+def freeze(dataset: Path) -> None:
+    """Pin a released DATASET (NAME.vN.jsonl) in SHA256SUMS beside it: it cannot change any more."""
+    from evalrun.dataset import freeze as pin
+
+    click.echo(f"{dataset}: {pin(dataset)}")
+
+
+@click.command(name="list")
+@click.argument("config", required=False, type=_FILE)
+def list_(config: Path | None) -> None:
+    """The scorers, targets, judge models and reports there are; with CONFIG, its cases."""
+    if config is not None:
+        from evalrun.planning import load, make_plan
+
+        for case in make_plan(load(config), "live").cases:
+            click.echo(f"{case.id:<24} {case.category:<16} {case.question}")
+        return
+    from evalrun.models import model
+    from evalrun.reports import report as reports
+    from evalrun.scorers import SCORERS
+    from evalrun.targets import TARGETS
+
+    for kind, registry in {
+        "scorers": SCORERS,
+        "targets": TARGETS,
+        "models": model,
+        "reports": reports,
+    }.items():
+        click.echo(kind)
+        for name, made in registry:
+            first = (made.__doc__ or "").strip().partition("\n")[0]
+            click.echo(f"  {name:<16} {first}")
+
+
+ALL = (run, verify, report, validate, freeze, list_)

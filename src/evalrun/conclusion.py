@@ -1,0 +1,159 @@
+"""What a finished run says: estimates, verdicts, errors in words, and the exit code.
+
+Owns the header of a run folder. It reads the sealed journals; it asks nobody.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib.metadata import version
+from typing import Any
+
+from evalrun import gates
+from evalrun.cassette import Address, Cassette, Miss
+from evalrun.errors import ExitCode, worst
+from evalrun.journal import RunFolder
+from evalrun.judge import Judge
+from evalrun.pipeline import Tally
+from evalrun.planning import Plan
+from evalrun.records import DatasetInfo, Estimate, JudgeInfo, RunHeader, Verdict
+from evalrun.summary import summarise
+
+_NAMED = 12
+
+
+def conclude(
+    plan: Plan,
+    folder: RunFolder,
+    cassette: Cassette,
+    tally: Tally,
+    about: dict[str, Any],
+    judge: Judge | None,
+) -> RunHeader:
+    """Seal the journals and draw the conclusions from them."""
+    journals = folder.seal()
+    config = plan.config
+    estimates = summarise(plan.metrics, plan.cases, folder.scores(), config.draws)
+    verdicts = () if plan.partial else verdicts_of(plan, estimates)
+    errors = [*_stale(cassette), *tally.broken[:_NAMED], *_unavailable(plan, tally)]
+    if tally.out_of_budget:
+        errors.append(tally.out_of_budget)
+    return RunHeader(
+        evalrun=version("evalrun"),
+        name=config.name,
+        config=config.public(),
+        config_digest=config.digest,
+        dataset=DatasetInfo(
+            name=plan.dataset.name,
+            digest=plan.dataset.digest,
+            cases=len(plan.cases),
+            categories=dict(Counter(case.category for case in plan.cases)),
+        ),
+        bot={"kind": config.target.kind, **about},
+        judge=_judge_info(plan, judge, tally, about),
+        rubric_text=_rubric_text(plan) if judge else None,
+        draws=config.draws,
+        temperature=config.temperature,
+        partial=plan.partial,
+        complete=not tally.out_of_budget,
+        exit_code=worst(_codes(plan, cassette, tally, verdicts)),
+        levels=dict(sorted(tally.levels.items())),
+        demanded_level=config.provenance,
+        recorded=cassette.recorded,
+        metrics=plan.metrics,
+        estimates=estimates,
+        verdicts=verdicts,
+        notes=tuple(plan.dataset.notes),
+        errors=tuple(errors),
+        journals=journals,
+    )
+
+
+def _rubric_text(plan: Plan) -> str | None:
+    judge = plan.config.judge
+    return judge.rubric.read_text(encoding="utf-8") if judge else None
+
+
+def verdicts_of(plan: Plan, estimates: tuple[Estimate, ...]) -> tuple[Verdict, ...]:
+    """The verdict of every gate of the config."""
+    by_name = {(estimate.metric, estimate.group): estimate for estimate in estimates}
+    return tuple(gates.decide(gate, by_name) for gate in plan.config.gates)
+
+
+def _judge_info(plan: Plan, judge: Judge | None, tally: Tally, about: dict[str, Any]) -> JudgeInfo | None:
+    if judge is None:
+        return None
+    return JudgeInfo(
+        model=judge.model.name,
+        rubric=judge.rubric.id,
+        rubric_digest=judge.rubric.digest,
+        checks=judge.checks,
+        temperature=judge.temperature,
+        fingerprint=judge.fingerprint,
+        same_model_as_bot=about.get("model") == judge.model.name,
+        corrections=dict(sorted(tally.corrections.items())),
+        errors=tally.judgements.total() - tally.judgements["ok"],
+        reasks=tally.reasks,
+    )
+
+
+def _codes(plan: Plan, cassette: Cassette, tally: Tally, verdicts: tuple[Verdict, ...]) -> list[ExitCode]:
+    codes = []
+    if tally.broken:
+        codes.append(ExitCode.PROVENANCE)
+    if cassette.misses or _unavailable(plan, tally):
+        codes.append(ExitCode.UNAVAILABLE)
+    if any(verdict.decision == "fails" for verdict in verdicts):
+        codes.append(ExitCode.GATE_FAILED)
+    if tally.out_of_budget or any(verdict.red for verdict in verdicts):
+        codes.append(ExitCode.NOT_ENOUGH_EVIDENCE)
+    return codes
+
+
+def _unavailable(plan: Plan, tally: Tally) -> list[str]:
+    """A service that never once answered: that is no scattered error."""
+    found = []
+    if tally.draws["service"] and tally.draws["service"] == tally.draws.total():
+        found.append(f"the bot gave no answer at all ({tally.draws['service']} draws tried)")
+    judged = tally.judgements
+    if judged["service"] and judged["service"] == judged.total():
+        found.append(f"the judge gave no verdict at all ({judged['service']} answers tried)")
+    return found
+
+
+def _stale(cassette: Cassette) -> list[str]:
+    """What the recording does not hold, which cases that is, what differs, and what a refresh costs."""
+    bot = _by_case([miss for miss in cassette.misses if miss.book == "bot"])
+    judge = _by_case([miss for miss in cassette.misses if miss.book == "judge"])
+    lines = [*_told("answers", bot), *_told("verdicts", judge)]
+    if not lines:
+        return []
+    answers = sum(len(addresses) for addresses, _ in bot.values())
+    verdicts = answers + sum(len(addresses) for addresses, _ in judge.values())
+    seconds = answers * (cassette.seconds_of("bot") or 0) + verdicts * (cassette.seconds_of("judge") or 0)
+    cost = f"{answers} answers and up to {verdicts} verdicts"
+    time = f", about {seconds:.0f} s at the recorded speed" if seconds else ""
+    return [*lines, f"a refresh costs {cost}{time}: run again with --record-missing"]
+
+
+def _by_case(misses: list[Miss]) -> dict[str, tuple[set[Address | None], Miss]]:
+    found: dict[str, tuple[set[Address | None], Miss]] = {}
+    ordered = sorted(misses, key=lambda miss: (miss.address is not None, miss.address or ()))
+    for miss in ordered:
+        case = miss.address.case if miss.address else f"a call to {miss.path}"
+        found.setdefault(case, (set(), miss))[0].add(miss.address)
+    return found
+
+
+def _told(what: str, cases: dict[str, tuple[set[Address | None], Miss]]) -> list[str]:
+    if not cases:
+        return []
+    count = sum(len(addresses) for addresses, _ in cases.values())
+    stale = any(miss.stale for _, miss in cases.values())
+    word = "a stale recording" if stale else "no recording"
+    names = ", ".join(list(cases)[:_NAMED]) + (
+        f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
+    )
+    lines = [f"{count} {what} of {len(cases)} cases have {word}: {names}"]
+    differences = list(dict.fromkeys(f"{case}: {miss.difference}" for case, (_, miss) in cases.items()))
+    return lines + [f"  {line}" for line in differences[:3]]

@@ -1,0 +1,41 @@
+"""Where run folders are made, and what they are called."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from evalrun.errors import UserError
+from evalrun.journal import RunFolder
+
+RUNS = Path("runs")
+
+
+def new_run_folder(output: Path | None, name: str) -> RunFolder:
+    """A folder for a new run: ``output``, or ``runs/MMDD-NAME`` with a number behind it when taken.
+
+    Raises:
+        UserError: ``output`` holds something already, or cannot be made.
+    """
+    try:
+        if output is not None:
+            if output.is_dir() and any(output.iterdir()):
+                raise UserError(f"--output {output}: not empty", "name a folder that does not exist yet")
+            output.mkdir(parents=True, exist_ok=True)
+            return RunFolder(output)
+        return RunFolder(_free(f"{date.today():%m%d}-{name}"))
+    except OSError as error:
+        raise UserError(f"cannot make a run folder: {error}", "name another with --output") from None
+
+
+def _free(name: str) -> Path:
+    RUNS.mkdir(exist_ok=True)
+    number = 1
+    while True:
+        path = RUNS / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+            continue
+        return path

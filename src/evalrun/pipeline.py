@@ -1,0 +1,174 @@
+"""Answers, judgements and scores of one run, each written down as soon as it exists.
+
+Owns what goes on at once and in which order: draws under the target's limit, judging beside them (when
+recording: after the last answer), the budget. What a draw or a judgement is belongs to sampler and judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from evalrun.cassette import Address, Cassette, RecordingMiss, addressed
+from evalrun.errors import UnavailableError
+from evalrun.journal import RunFolder
+from evalrun.judge import Judge
+from evalrun.planning import Plan
+from evalrun.records import LEVELS, Case, CaseContext, Judgement, Sample
+from evalrun.sampler import Drawn, Sampler
+from evalrun.scorers import score
+
+
+class Progress(Protocol):
+    """What wants to know how far a run is."""
+
+    def start(self, total_draws: int, to_judge: int) -> None: ...
+    def answered(self, ok: bool) -> None: ...
+    def judged(self, ok: bool) -> None: ...
+    def stop(self) -> None: ...
+
+
+@dataclass
+class Tally:
+    """What is known of a run beside its journals: how its draws ended, and what the judge needed."""
+
+    draws: Counter[str] = field(default_factory=Counter)
+    levels: Counter[str] = field(default_factory=Counter)
+    judgements: Counter[str] = field(default_factory=Counter)
+    corrections: Counter[str] = field(default_factory=Counter)
+    reasks: int = 0
+    broken: list[str] = field(default_factory=list)
+    out_of_budget: str = ""
+
+
+@dataclass
+class Pipeline:
+    """One run going on."""
+
+    plan: Plan
+    folder: RunFolder
+    sampler: Sampler
+    judge: Judge | None
+    progress: Progress
+    cassette: Cassette
+    concurrent: bool
+    tally: Tally = field(default_factory=Tally)
+    _contexts: set[tuple[str, str]] = field(default_factory=set)
+    _started: float = field(default_factory=time.perf_counter)
+
+    async def run(self) -> None:
+        """Every draw of the plan, judged as soon as it exists (when recording: after the last answer)."""
+        plan = self.plan
+        for case in plan.cases:
+            self.folder.append("cases", case)
+        self.progress.start(plan.draws, plan.draws if self.judge else 0)
+        answered: asyncio.Queue[Sample | None] = asyncio.Queue()
+        limits = plan.config.judge.limits if plan.config.judge else None
+        judges = limits.concurrency if limits and self.judge else 1
+        asking = self._ask_all(answered)
+        if plan.mode == "record":
+            await asking
+            asking = asyncio.sleep(0)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._then_end(asking, answered, judges))
+            for _ in range(judges):
+                tasks.create_task(self._judge_all(answered))
+
+    async def _then_end(
+        self, asking: Coroutine[Any, Any, None], answered: asyncio.Queue[Sample | None], judges: int
+    ) -> None:
+        await asking
+        for _ in range(judges):
+            answered.put_nowait(None)
+
+    async def _ask_all(self, answered: asyncio.Queue[Sample | None]) -> None:
+        work = ((case, index) for case in self.plan.cases for index in range(self.plan.config.draws))
+        # A bot that passes no seed on can only be matched to its model calls one at a time, in order.
+        workers = self.plan.config.target.limits.concurrency if self.concurrent else 1
+
+        async def worker() -> None:
+            for case, index in work:
+                if self._spent():
+                    return
+                await self._ask(case, index, answered)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(workers):
+                tasks.create_task(worker())
+
+    def _spent(self) -> bool:
+        budget = self.plan.config.budget
+        seconds = time.perf_counter() - self._started
+        if budget.calls is not None and self.cassette.calls >= budget.calls:
+            self.tally.out_of_budget = f"the budget of {budget.calls} calls is spent"
+        elif budget.seconds is not None and seconds >= budget.seconds:
+            self.tally.out_of_budget = f"the budget of {budget.seconds:g} s is spent"
+        return bool(self.tally.out_of_budget)
+
+    async def _ask(self, case: Case, index: int, answered: asyncio.Queue[Sample | None]) -> None:
+        drawn = await self.sampler.draw(case, index)
+        self._note(case, drawn)
+        self.progress.answered(drawn.draw.error is None)
+        sample = Sample(case=case, draw=drawn.draw, context=drawn.context)
+        if index == 0:
+            self._score_case(sample)
+        if drawn.draw.error is not None or self.judge is None:
+            self._score(sample, per="draw")
+        else:
+            answered.put_nowait(sample)
+
+    def _note(self, case: Case, drawn: Drawn) -> None:
+        draw, context = drawn.draw, drawn.context
+        self.folder.append("draws", draw)
+        if context is not None and (case.id, context.digest) not in self._contexts:
+            self._contexts.add((case.id, context.digest))
+            self.folder.append("contexts", CaseContext(case=case.id, context=context))
+        if drawn.broken:
+            self.tally.broken.append(f"{case.id}, draw {draw.index + 1}: {draw.error}")
+        self.tally.draws[draw.error.partition(":")[0] if draw.error else "ok"] += 1
+        if not draw.error:
+            self.tally.levels[draw.level] += 1
+
+    async def _judge_all(self, answered: asyncio.Queue[Sample | None]) -> None:
+        while (sample := await answered.get()) is not None:
+            judgement = await self._judgement(sample)
+            self.folder.append("judgements", judgement)
+            self._count(judgement)
+            self.progress.judged(judgement.error is None)
+            self._score(sample.model_copy(update={"judgement": judgement}), per="draw")
+
+    def _count(self, judgement: Judgement) -> None:
+        error = judgement.error
+        self.tally.judgements[error.partition(":")[0] if error else "ok"] += 1
+        self.tally.reasks += judgement.attempts > 1
+        self.tally.corrections.update(text.partition(":")[0] for text in judgement.corrections)
+
+    async def _judgement(self, sample: Sample) -> Judgement:
+        draw, context, demanded = sample.draw, sample.context, self.plan.config.provenance
+        missing = Judgement(case=draw.case, index=draw.index, digest=draw.digest or "", attempts=0)
+        if context is None:
+            return missing.model_copy(update={"error": "context: the bot returns none"})
+        if LEVELS.index(draw.level) < LEVELS.index(demanded):
+            reason = f"provenance: the proof is '{draw.level}', this config demands '{demanded}'"
+            return missing.model_copy(update={"error": reason})
+        assert self.judge is not None
+        try:
+            with addressed(Address(draw.case, draw.index, 0)):
+                return await self.judge.judge(sample.case, draw, context)
+        except UnavailableError as error:
+            kind = "recording" if isinstance(error, RecordingMiss) else "service"
+            return missing.model_copy(update={"error": f"{kind}: {error.message}"})
+
+    def _score_case(self, sample: Sample) -> None:
+        if sample.context is not None:
+            sample = sample.model_copy(update={"draw": sample.draw.model_copy(update={"error": None})})
+        self._score(sample, per="case")
+
+    def _score(self, sample: Sample, *, per: str) -> None:
+        for scorer in self.plan.scorers:
+            for line in score(scorer, sample, per=per):
+                self.folder.append("scores", line)

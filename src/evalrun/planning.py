@@ -1,0 +1,177 @@
+"""What a run will do, checked before anything is spent.
+
+Owns the way from a config to a plan: questions, seeds, scorers, rubric, and the gates that could not hold.
+Every problem is told at once. Nothing here opens a connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from evalrun.cassette import Mode
+from evalrun.config import check_gates, load_config
+from evalrun.dataset import Dataset, load_dataset
+from evalrun.errors import InputError, Problem, UserError
+from evalrun.gates import infeasible
+from evalrun.judge.rubric import Rubric, load_rubric
+from evalrun.records import Case, Metric
+from evalrun.sampler import Seeds
+from evalrun.scorers import Scorer, all_metrics, build
+from evalrun.settings import RunConfig
+from evalrun.targets import TARGETS
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The part of a dataset that a run is confined to; empty: all of it."""
+
+    cases: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        parts = [f"--case {name}" for name in self.cases]
+        parts += [f"--category {name}" for name in self.categories]
+        parts += [f"--limit {self.limit}"] if self.limit is not None else []
+        return " ".join(parts)
+
+    def apply(self, cases: Sequence[Case]) -> tuple[Case, ...]:
+        """The cases that are meant, in their order.
+
+        Raises:
+            UserError: a name that no case or category has, or nothing left.
+        """
+        unknown = sorted(set(self.cases) - {case.id for case in cases})
+        unknown += sorted(set(self.categories) - {case.category for case in cases})
+        if unknown:
+            raise UserError(f"{self}: the dataset has no '{unknown[0]}'", "list them: evalrun list CONFIG")
+        chosen = [
+            case
+            for case in cases
+            if (not self.cases or case.id in self.cases)
+            and (not self.categories or case.category in self.categories)
+        ]
+        if not chosen or self.limit == 0:
+            raise UserError(f"{self}: no case is left", "loosen the filter")
+        return tuple(chosen[: self.limit])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run, ready to be carried out."""
+
+    config: RunConfig
+    mode: Mode
+    dataset: Dataset
+    cases: tuple[Case, ...]
+    seeds: Seeds
+    scorers: tuple[Scorer, ...]
+    rubric: Rubric | None
+    partial: str | None
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What will be measured."""
+        return all_metrics(self.scorers)
+
+    @property
+    def judged(self) -> bool:
+        """Whether answers go to the judge."""
+        return any(scorer.judged for scorer in self.scorers)
+
+    @property
+    def draws(self) -> int:
+        """Answers that will be asked for."""
+        return len(self.cases) * self.config.draws
+
+
+def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None) -> Plan:
+    """The plan of a run.
+
+    Raises:
+        InputError: everything that is wrong with dataset, rubric and gates.
+        UserError: a selection that leaves nothing.
+    """
+    problems: list[Problem] = []
+    dataset = _or_problems(lambda: load_dataset(config.dataset.path, config.dataset.columns), problems)
+    judge = config.judge
+    rubric = _or_problems(lambda: load_rubric(judge.rubric) if judge else None, problems)
+    scorers = tuple(build(spec) for spec in config.scorers)
+    problems += _unmet_needs(config, scorers, mode)
+    if dataset is None or problems:
+        raise InputError(problems)
+    groups = {group for case in dataset.cases for group in case.groups}
+    problems += check_gates(config, {metric.id: metric for metric in all_metrics(scorers)}, groups)
+    problems += problems or _infeasible(config, scorers, dataset.cases)
+    if problems:
+        raise InputError(problems)
+    partial = str(selection) if selection and str(selection) else None
+    return Plan(
+        config=config,
+        mode=mode,
+        dataset=dataset,
+        cases=selection.apply(dataset.cases) if selection else dataset.cases,
+        seeds=Seeds.assign([case.id for case in dataset.cases], config.draws),
+        scorers=scorers,
+        rubric=rubric,
+        partial=partial,
+    )
+
+
+def _or_problems(load: Callable[[], T], problems: list[Problem]) -> T | None:
+    try:
+        return load()
+    except InputError as error:
+        problems += error.problems
+        return None
+
+
+def _unmet_needs(config: RunConfig, scorers: Sequence[Scorer], mode: Mode) -> list[Problem]:
+    problems = []
+    for index, scorer in enumerate(scorers):
+        if scorer.judged and config.judge is None:
+            where = config.where("scorers", index)
+            problems.append(Problem(where, f"scorer '{scorer.name}' needs a judge", "add a judge section"))
+    if mode != "live" and config.cassette is None:
+        hint = "add cassette: {path: …}, or run with --live"
+        problems.append(Problem(config.where(), "no cassette to replay or record", hint))
+    has_address = config.target.launch is not None or getattr(config.target.options, "url", None)
+    if not has_address:
+        hint = "add target.launch to start one, or target.url for a running one"
+        problems.append(Problem(config.where("target"), "no bot to ask", hint))
+    if mode == "replay" and config.target.launch is None:
+        hint = "add target.launch, or run with --live"
+        problems.append(Problem(config.where("target"), "replay launches the bot itself", hint))
+    return problems
+
+
+def _infeasible(config: RunConfig, scorers: Sequence[Scorer], cases: Sequence[Case]) -> list[Problem]:
+    owner = {metric.id: (metric, scorer) for scorer in scorers for metric in scorer.metrics}
+    problems = []
+    for index, gate in enumerate(config.gates):
+        metric, scorer = owner[gate.metric]
+        if found := infeasible(gate, metric, cases, scorer.applies):
+            problems.append(
+                Problem(config.where("gates", index), f"gate '{gate.name}': {found[0]}", found[1])
+            )
+    return problems
+
+
+def target_of(config: RunConfig) -> Any:
+    """The target class of a config."""
+    return TARGETS.get(config.target.kind)
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """The config in ``path``, its scorers known to the registry.
+
+    Raises:
+        InputError: every problem in it.
+    """
+    return load_config(path, overrides, check_scorer=build)

@@ -1,0 +1,160 @@
+"""The pipeline put together: plan → answers → judgements → scores → estimates → gates → reports.
+
+The only composition root: everything that a run is made of is put together here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from evalrun.cassette import Cassette, CassetteTransport
+from evalrun.conclusion import conclude
+from evalrun.errors import ExitCode, ReportError, worst
+from evalrun.http import Limits, RetryTransport, Service, network
+from evalrun.journal import RunFolder
+from evalrun.judge import Judge
+from evalrun.launch import Launch
+from evalrun.models import JudgeModel, model, split_spec
+from evalrun.pipeline import Pipeline, Progress
+from evalrun.planning import Plan, target_of
+from evalrun.records import Exchange, Meta
+from evalrun.reports import write_reports
+from evalrun.sampler import Drawn, Sampler
+from evalrun.settings import DEFAULT_OLLAMA
+from evalrun.tap import Tap
+from evalrun.targets import Target
+
+Observe = Callable[[Exchange], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run: its folder, its exit code, and the reports that could not be written."""
+
+    folder: RunFolder
+    exit_code: ExitCode
+    report_errors: tuple[ReportError, ...] = ()
+
+
+async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh: bool = False) -> Result:
+    """Carry out a plan into a new run folder.
+
+    Raises:
+        UnavailableError: the bot cannot be had at all, or there is no recording.
+    """
+    started, clock = datetime.now().astimezone(), time.perf_counter()
+    cassette = _cassette(plan, refresh)
+    try:
+        async with AsyncExitStack() as stack:
+            bot = await _bot(stack, plan, cassette, _into(folder))
+            judge = _judge(stack, plan, cassette, _into(folder))
+            sampler = Sampler(bot.target, bot.tap, plan.seeds)
+            about = await bot.target.about()
+            work = Pipeline(plan, folder, sampler, judge, progress, cassette, bot.target.offers.seed)
+            await work.run()
+    finally:
+        cassette.close()
+        folder.close()
+        progress.stop()
+    header = conclude(plan, folder, cassette, work.tally, about, judge)
+    meta = Meta(
+        run=folder.path.name,
+        mode=plan.mode,
+        started=started.isoformat(timespec="seconds"),
+        seconds=round(time.perf_counter() - clock, 1),
+        calls=cassette.calls,
+        replayed=cassette.replayed,
+        retries=bot.client.retries,
+        config_path=str(plan.config.path),
+    )
+    folder.write_header(header, meta)
+    failed = tuple(write_reports(folder))
+    codes = [ExitCode(header.exit_code), *(error.exit_code for error in failed)]
+    return Result(folder, worst(codes), failed)
+
+
+def _into(folder: RunFolder) -> Observe:
+    return lambda exchange: folder.append("exchanges", exchange)
+
+
+def _cassette(plan: Plan, refresh: bool) -> Cassette:
+    wanted = plan.config.cassette
+    return Cassette(
+        wanted.path if wanted and plan.mode != "live" else None,
+        plan.mode,
+        ignore=[re.compile(pattern) for pattern in wanted.ignore] if wanted else (),
+        refresh=refresh,
+        about=dict(wanted.about) if wanted else {},
+    )
+
+
+@dataclass(frozen=True)
+class _Bot:
+    client: Service
+    tap: Tap | None
+    target: Target
+
+
+async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> _Bot:
+    """Tap, launched bot and client; all of them stop with ``stack``."""
+    config = plan.config
+    launch, options = config.target.launch, config.target.options
+    limits = Limits(**config.target.limits.model_dump())
+    url, tap = getattr(options, "url", None) or "", None
+    if launch is not None:
+        if any("{tap}" in text for text in (*launch.command, *launch.env.values())):
+            upstream = config.cassette.upstream if config.cassette else DEFAULT_OLLAMA
+            tap = Tap(
+                upstream,
+                cassette,
+                plan.seeds.at,
+                observe,
+                timeout=limits.timeout,
+                concurrency=limits.concurrency,
+            )
+            await stack.enter_async_context(tap)
+        process = Launch(
+            launch.command,
+            launch.env,
+            config.folder,
+            ready=launch.ready,
+            timeout=launch.timeout,
+            tap=tap.url if tap else "",
+            fresh_cache=plan.mode == "record",
+        )
+        url = (await stack.enter_async_context(process)).url
+    client = Service("the bot", url, limits, headers=getattr(options, "headers", None))
+    await stack.enter_async_context(client)
+    made: Target = target_of(config)(
+        options, client, temperature=config.temperature, max_tokens=config.max_tokens
+    )
+    return _Bot(client, tap, made)
+
+
+def _judge(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> Judge | None:
+    config = plan.config.judge
+    if config is None or plan.rubric is None or not plan.judged:
+        return None
+    provider, name = split_spec(config.model)
+    url, limits = config.base_url, Limits(**config.limits.model_dump())
+    upstream = None if plan.mode == "replay" else RetryTransport(limits, network(url, limits.concurrency))
+    transport = CassetteTransport(cassette, "judge", upstream, observe)
+    digest = cassette.fact("judge", "sha256")
+    made: JudgeModel = model.get(provider)(name, url, transport, timeout=limits.timeout, digest=digest)
+    stack.push_async_callback(made.close)
+    return Judge(plan.rubric, made, config.temperature)
+
+
+async def probe(plan: Plan) -> tuple[Drawn, dict[str, Any]]:
+    """Ask the bot the first question once, unjudged and unrecorded; what it says of itself beside it."""
+    cassette = Cassette(None, "live")
+    async with AsyncExitStack() as stack:
+        bot = await _bot(stack, plan, cassette, lambda exchange: None)
+        about = await bot.target.about()
+        return await Sampler(bot.target, bot.tap, plan.seeds).draw(plan.cases[0], 0), about
