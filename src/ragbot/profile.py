@@ -11,6 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,12 +96,9 @@ def _cuts(tokens: Sequence[Token], line_count: int) -> Iterator[tuple[str | None
     first = next((at for at in starts if tokens[at].tag == "h2"), len(tokens))
     # An h1 after the first section begins a part of its own; left in, it would end the section before it.
     cuts = [at for at in starts if at >= first and tokens[at].tag in ("h1", "h2")]
-    begins = [(tokens[at].map or [0])[0] for at in cuts]
-    if first > 0:
-        yield None, tokens[:first], 0, begins[0] if begins else line_count
-    for at, after, start, end in zip(
-        cuts, [*cuts[1:], len(tokens)], begins, [*begins[1:], line_count], strict=True
-    ):
+    edges = [(at, (tokens[at].map or [0])[0]) for at in cuts] + [(len(tokens), line_count)]
+    yield None, tokens[: edges[0][0]], 0, edges[0][1]
+    for (at, start), (after, end) in pairwise(edges):
         yield _plain(tokens[at + 1]), tokens[at:after], start, end
 
 

@@ -1,0 +1,274 @@
+"""The vector store and its ranking."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from ragbot_fakes import PROFILE, FakeOllama, WordEmbedder
+
+from ragbot.errors import ModelError, QuestionError, RagbotError
+from ragbot.index import FORMAT, build, cache_folder, index_path, load, query_vector, save, stale, unit_rows
+from ragbot.models import embedder
+from ragbot.profile import Profile, Section, parse_profile
+
+
+class TableEmbedder:
+    """Gives the vectors it was told, whatever the texts."""
+
+    name = "embed-a"
+
+    def __init__(self, *rows: Sequence[float]) -> None:
+        self.rows = rows
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.floating]:
+        return np.array(self.rows, dtype=np.float64)
+
+
+def sections_of(case: Any) -> Profile:
+    return Profile(tuple(Section(one["id"], one["id"], one["text"], 1) for one in case["chunks"]))
+
+
+def read_case(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def test_stored_vectors_of_two_sizes_are_refused(cases: Path, tmp_path: Path) -> None:
+    """EM-01: a store of 4 dimensions with a row of 3 is refused at start-up, naming both."""
+    case = read_case(cases / "em-01-mixed-dims.json")
+    rows = [one | {"vector": [32767 * number for number in one["vector"]]} for one in case["chunks"]]
+    head = {"format": FORMAT, "embedder": {"name": case["model"], "dims": case["dim"]}, "profile": "sha256:0"}
+    (tmp_path / "index.json").write_text(json.dumps(head | {"chunks": rows}))
+    with pytest.raises(RagbotError, match=r"(?s)'study' has 3 dimensions, the index 4.*rebuild the index"):
+        load(tmp_path / "index.json")
+
+
+def test_query_of_another_size_is_refused() -> None:
+    """EM-01: a query of 3 dimensions against an index of 4 names both and says what to do."""
+    with pytest.raises(RagbotError, match=r"(?s)returned 3 dimensions, the index has 4.*rebuild the index"):
+        query_vector("q", TableEmbedder([1, 0, 0]), 4)
+
+
+def test_zero_chunk_vector_is_refused_at_build(cases: Path) -> None:
+    """EM-02: a section without a direction is named, not ranked."""
+    case = read_case(cases / "em-02-zero-vector.json")
+    vectors = [one["vector"] for one in case["chunks"]]
+    with pytest.raises(RagbotError, match="the vector of 'blank' is zero"):
+        build(sections_of(case), TableEmbedder(*vectors))
+
+
+def test_ranking_without_the_zero_vector(cases: Path) -> None:
+    """EM-02: query [1, 0] gives work, then study, with finite similarities."""
+    case = read_case(cases / "em-02-zero-vector.json")
+    case["chunks"] = case["chunks"][1:]
+    index = build(sections_of(case), TableEmbedder(*(one["vector"] for one in case["chunks"])))
+    found = index.search(query_vector("q", TableEmbedder([1, 0]), 2), 5)
+    assert [("work", 1.0), ("study", 0.707114)] == [(chunk.id, chunk.similarity) for chunk in found]
+
+
+def test_zero_query_is_an_error() -> None:
+    """EM-02: a question without a direction is refused instead of ranked at random."""
+    with pytest.raises(QuestionError, match="nothing in this question can be searched for"):
+        query_vector("?", TableEmbedder([0, 0]), 2)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_vector_that_is_not_finite_is_refused(bad: float) -> None:
+    """A NaN never enters the store."""
+    with pytest.raises(RagbotError, match="the vector of 'b' is not finite"):
+        unit_rows(np.array([[1.0, 0.0], [bad, 1.0]]), ["a", "b"])
+
+
+async def test_rows_are_put_in_the_order_of_the_texts(cases: Path, ollama: FakeOllama) -> None:
+    """EM-03: a reply in another order is put right by its numbers."""
+    case = read_case(cases / "em-03-batch-order.json")
+    ollama.embeddings = case["replies"][0]
+    found = await asyncio.to_thread(embedder("ollama/m").embed, case["inputs"])
+    assert [[1, 0, 0], [0, 1, 0], [0, 0, 1]] == found.tolist()
+    assert [{"model": "m", "input": case["inputs"]}] == ollama.bodies
+
+
+async def test_short_reply_fails_the_build_and_leaves_the_live_index(cases: Path, ollama: FakeOllama) -> None:
+    """EM-03: a missing row is named with the count; the index that was there is still whole."""
+    case = read_case(cases / "em-03-batch-order.json")
+    profile = Profile(tuple(Section(text, text, text, 1) for text in case["inputs"]))
+    path = index_path(Path("me.md"))
+    save(build(profile, TableEmbedder([1, 0, 0], [0, 1, 0], [0, 0, 1])), path)
+    ollama.embeddings = case["replies"][1]
+    with pytest.raises(ModelError, match="returned 2 vectors for 3 texts"):
+        await asyncio.to_thread(build, profile, embedder("ollama/m"))
+    assert 3 == len(load(path).chunks)
+    assert [path] == list(path.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        [],
+        {"data": [{"index": 0, "embedding": [1, 0]}, {"index": 0, "embedding": [0, 1]}]},
+        {"data": [{"index": 0, "embedding": [1, 0]}, {"index": 1, "embedding": [1]}]},
+        {"data": [{"index": 0, "embedding": "AAAA"}, {"index": 1, "embedding": None}]},
+    ],
+)
+async def test_other_broken_embedding_replies_are_errors(ollama: FakeOllama, reply: Any) -> None:
+    """No list, a number given twice, two sizes, or no numbers: never a guess."""
+    ollama.embeddings = reply
+    with pytest.raises(ModelError, match="the embedding server returned"):
+        await asyncio.to_thread(embedder("ollama/m").embed, ["a", "b"])
+
+
+async def test_embedding_server_that_refuses(ollama: FakeOllama) -> None:
+    """The status is told; the server's words stay in the detail."""
+    ollama.status, ollama.embeddings = 500, {"error": "out of memory"}
+    with pytest.raises(ModelError, match="answered with status 500") as caught:
+        await asyncio.to_thread(embedder("ollama/m").embed, ["a"])
+    assert "out of memory" in caught.value.detail
+    assert "out of memory" not in str(caught.value)
+
+
+def test_builder_counts_vectors() -> None:
+    """An embedder that returns fewer rows than sections builds nothing."""
+    with pytest.raises(RagbotError, match="returned 1 vectors for 3 sections"):
+        build(parse_profile("a\n\n## B\n\nb\n\n## C\n\nc\n"), TableEmbedder([1, 0]))
+
+
+def test_ties_keep_the_order_of_the_profile() -> None:
+    """Equal similarities rank as the sections stand, however many are asked for."""
+    profile = Profile(tuple(Section(id, id, id, 1) for id in "cabd"))
+    index = build(profile, TableEmbedder([2, 0], [1, 0], [0, 1], [9, 0]))
+    query = query_vector("q", TableEmbedder([1, 0]), 2)
+    assert list("cadb") == [chunk.id for chunk in index.search(query, 4)]
+    assert list("ca") == [chunk.id for chunk in index.search(query, 2)]
+    assert 4 == len(index.search(query, 50))
+
+
+def test_stored_vectors_are_unit_length_int16() -> None:
+    """Length is taken away, 1.0 is 32767, and half goes to the even neighbour on every machine."""
+    rows = unit_rows(np.array([[3.0, 4.0], [-1e-9, 0.0]]), ["a", "b"])
+    assert np.int16 == rows.dtype
+    assert [[19660, 26214], [-32767, 0]] == rows.tolist()
+
+
+def test_dots_do_not_overflow() -> None:
+    """256 dimensions of equal weight still give a cosine of 1."""
+    index = build(Profile((Section("a", "a", "a", 1),)), TableEmbedder([1.0] * 256))
+    (found,) = index.search(query_vector("q", TableEmbedder([1.0] * 256), 256), 1)
+    assert found.similarity == pytest.approx(1.0, abs=1e-4)
+
+
+def test_saved_index_is_read_back_whole(tmp_path: Path) -> None:
+    """Nothing is lost on the way through the file."""
+    index = build(parse_profile(PROFILE), WordEmbedder())
+    save(index, tmp_path / "deep" / "index.json")
+    again = load(tmp_path / "deep" / "index.json")
+    assert (index.embedder, index.dims, index.profile) == (again.embedder, again.dims, again.profile)
+    assert index.chunks == again.chunks
+    assert index.vectors.tolist() == again.vectors.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not a readable index"),
+        ("[]", "not a readable index"),
+        ('{"format": "ragbot-index.v0"}', "format 'ragbot-index.v0', wanted ragbot-index.v1"),
+        ('{"format": "ragbot-index.v1", "chunks": []}', "not a readable index"),
+        ('{"format": "ragbot-index.v1", "embedder": {"dims": 1}, "chunks": []}', "no vectors"),
+        (
+            '{"format": "ragbot-index.v1", "embedder": {"dims": 1}, "chunks": [{"vector": [0]}]}',
+            "no vectors, or a zero one",
+        ),
+        (
+            '{"format": "ragbot-index.v1", "embedder": {"dims": 1}, "chunks": [{"vector": [99999]}]}',
+            "not a readable index",
+        ),
+    ],
+)
+def test_damaged_index_is_refused_with_what_to_do(tmp_path: Path, text: str, words: str) -> None:
+    """Half a file, another format or impossible numbers never start a bot."""
+    (tmp_path / "index.json").write_text(text)
+    with pytest.raises(RagbotError, match=f"(?s){words}.*rebuild the index"):
+        load(tmp_path / "index.json")
+
+
+def test_missing_index_says_what_to_do(tmp_path: Path) -> None:
+    """The first start without --build names the command that makes an index."""
+    with pytest.raises(RagbotError, match=r"(?s)no index yet.*ragbot serve --build"):
+        load(tmp_path / "index.json")
+
+
+def test_failed_write_keeps_the_old_index(tmp_path: Path) -> None:
+    """Where the new file cannot be put in place, the old one stays and no scrap is left."""
+    (tmp_path / "index.json").mkdir()
+    with pytest.raises(RagbotError, match="set RAGBOT_CACHE"):
+        save(build(parse_profile(PROFILE), WordEmbedder()), tmp_path / "index.json")
+    assert ["index.json"] == [file.name for file in tmp_path.iterdir()]
+
+
+def test_stale_index_names_what_changed() -> None:
+    """Sections that are new, gone or changed, a new order, and another embedder are told apart."""
+    index = build(parse_profile(PROFILE), WordEmbedder())
+    changed = PROFILE.replace("physics", "Physics").replace("## Salary", "## Pay")
+    moved = Profile(parse_profile(PROFILE).sections[::-1])
+    assert "" == stale(index, parse_profile(PROFILE), WordEmbedder())
+    assert "new: pay; gone: salary; changed: study" == stale(index, parse_profile(changed), WordEmbedder())
+    assert "the order of its sections changed" == stale(index, moved, WordEmbedder())
+    assert "the embedder was words (10 dimensions), now it is embed-a" == stale(
+        index, parse_profile(PROFILE), TableEmbedder([1])
+    )
+
+
+def test_planted_sections_stand_in_one_index_only() -> None:
+    """An overlay's section can be found; the index it was laid over does not keep it."""
+    index = build(parse_profile(PROFILE), WordEmbedder())
+    planted = Section("trap", "Trap", "## Trap\n\nplanted kafka", 0)
+    wider = index.plus([planted], WordEmbedder())
+    query = query_vector("kafka planted", WordEmbedder(), index.dims)
+    assert "trap" == wider.search(query, 1)[0].id
+    assert "trap" not in [chunk.id for chunk in index.search(query, 50)]
+    with pytest.raises(QuestionError, match="an id that is taken"):
+        index.plus([Section("work", "Work", "planted", 0)], WordEmbedder())
+
+
+def test_cache_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    """RAGBOT_CACHE first; profiles of different folders do not share a file."""
+    assert cache == cache_folder()
+    assert index_path(Path("/a/profile.md")) != index_path(Path("/b/profile.md"))
+    monkeypatch.delenv("RAGBOT_CACHE")
+    assert "ragbot" in cache_folder().parts[-2:]
+
+
+def test_wordllama_works_from_its_wheel() -> None:
+    """256 dimensions without a download; a text has the same vector whatever stands beside it."""
+    wordllama = embedder("wordllama")
+    alone = unit_rows(wordllama.embed(["I studied physics in Graz."]), ["a"])
+    beside = unit_rows(wordllama.embed(["short", "I studied physics in Graz.", "word " * 500]), list("abc"))
+    assert (1, 256) == alone.shape
+    assert alone[0].tolist() == beside[1].tolist()
+
+
+def test_wordllama_leaves_logging_alone() -> None:
+    """Importing the library does not turn on INFO for every logger of the process."""
+    embedder("wordllama").embed(["word"])
+    assert not logging.getLogger("httpx").isEnabledFor(logging.INFO)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("word2vec", "known: ollama, wordllama"),
+        ("ollama", "which embedding model"),
+        ("wordllama/big", "no model 'big'"),
+    ],
+)
+def test_unknown_embedders_are_refused(spec: str, words: str) -> None:
+    """A wrong name says which there are."""
+    with pytest.raises(RagbotError, match=words):
+        embedder(spec)
