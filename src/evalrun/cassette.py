@@ -204,6 +204,15 @@ class Cassette:
             for line in read_lines(path / f"{book}.jsonl", Exchange):
                 self._lines[book].add(line)
 
+    @classmethod
+    def holding(cls, lines: Iterable[Exchange], ignore: Sequence[re.Pattern[str]] = ()) -> Cassette:
+        """A replay of exchanges already in hand; ``Exchange.source`` names their book."""
+        made = cls(None, "live", ignore=ignore)
+        made.mode = "replay"
+        for line in lines:
+            made._lines["judge" if line.source == "judge" else "bot"].add(line)
+        return made
+
     # ------------------------------------------------------------ looking up
 
     def find(self, book: Book, address: Address | None, key: str) -> Exchange | None:

@@ -85,6 +85,7 @@ def _judge_info(plan: Plan, judge: Judge | None, tally: Tally, about: dict[str, 
         return None
     return JudgeInfo(
         model=judge.model.name,
+        model_digest=judge.model.digest,
         rubric=judge.rubric.id,
         rubric_digest=judge.rubric.digest,
         checks=judge.checks,

@@ -368,6 +368,7 @@ class JudgeInfo(Record):
     """Everything that makes this judge this judge; ``fingerprint`` digests it."""
 
     model: str
+    model_digest: str | None = None
     rubric: str
     rubric_digest: str
     checks: tuple[str, ...]

@@ -1,0 +1,254 @@
+"""Every link of a run derived anew, offline: block → exchange → answer → verdict → score → estimate → gate.
+
+Owns the comparison of what a run folder says with what follows from what stands below it. Each break names
+the link and the case; a changed byte that breaks no link is still a changed file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalrun import gates
+from evalrun.cassette import Address, Cassette, CassetteTransport, addressed, exchange_key
+from evalrun.digest import context_digest, draw_digest, sha256_bytes, tagged
+from evalrun.errors import UserError
+from evalrun.journal import RunFolder
+from evalrun.judge import Judge
+from evalrun.judge.rubric import load_rubric
+from evalrun.models import model, split_spec
+from evalrun.provenance import ChainBroken, PromptCut, output_of, prove_observed, prove_reported
+from evalrun.records import Case, Context, Draw, Exchange, Judgement, RunHeader, Sample, Score
+from evalrun.scorers import Scorer, build, score
+from evalrun.summary import summarise
+
+_MOST_OCCURRENCES = 8
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A run folder, read."""
+
+    header: RunHeader
+    cases: dict[str, Case]
+    contexts: dict[tuple[str, str], Context]
+    draws: dict[tuple[str, int], Draw]
+    judgements: dict[tuple[str, int], Judgement]
+    scores: list[Score]
+    exchanges: list[Exchange]
+
+    @classmethod
+    def read(cls, folder: RunFolder) -> Stored:
+        """All journals and the header.
+
+        Raises:
+            UserError: a line or file that is not of this format.
+        """
+        return cls(
+            header=folder.header,
+            cases={case.id: case for case in folder.cases()},
+            contexts={(case, context.digest): context for case, context in folder.contexts()},
+            draws={draw.key: draw for draw in folder.draws()},
+            judgements={(one.case, one.index): one for one in folder.judgements()},
+            scores=list(folder.scores()),
+            exchanges=list(folder.exchanges()),
+        )
+
+    @property
+    def ignore(self) -> list[re.Pattern[str]]:
+        """What the cassette blanks before it takes a key."""
+        cassette = self.header.config.get("cassette") or {}
+        return [re.compile(pattern) for pattern in cassette.get("ignore", ())]
+
+    def context_of(self, draw: Draw) -> Context | None:
+        """The context a draw was answered from; of a draw without an answer, that of its case."""
+        if draw.context is not None:
+            return self.contexts.get((draw.case, draw.context))
+        return next((context for (case, _), context in self.contexts.items() if case == draw.case), None)
+
+
+def verify_run(path: Path) -> tuple[list[str], str]:
+    """(what does not hold, in words; what was checked, counted).
+
+    Raises:
+        UserError: the folder holds no finished run, or a file of it cannot be read.
+    """
+    folder = RunFolder(path)
+    stored = Stored.read(folder)
+    scorers = [build(spec) for spec in stored.header.config.get("scorers", ())]
+    broken = [
+        *_contexts(stored),
+        *_exchanges(stored),
+        *_draws(stored),
+        *_judgements(stored),
+        *_scores(stored, scorers),
+        *_conclusions(stored),
+        *_files(folder, stored.header),
+    ]
+    counts = (
+        f"{len(stored.draws)} draws, {len(stored.exchanges)} exchanges, {len(stored.judgements)} verdicts"
+    )
+    verdicts = f"{len(stored.judgements)} verdicts"
+    return broken, f"{counts}, {verdicts}, {len(stored.scores)} scores, {len(stored.header.verdicts)} gates"
+
+
+def _contexts(stored: Stored) -> Iterator[str]:
+    for (case, digest), context in stored.contexts.items():
+        if digest != context_digest(context.chunks):
+            yield f"{case}: context: its chunks do not have the digest {digest[:23]}…"
+
+
+def _exchanges(stored: Stored) -> Iterator[str]:
+    """Each exchange has the key of its own request."""
+    for line in stored.exchanges:
+        keys = (
+            exchange_key(line.method, line.path, line.request, occurrence, stored.ignore)
+            for occurrence in range(_MOST_OCCURRENCES)
+        )
+        if line.key not in keys:
+            what = "the judge's prompt" if line.source == "judge" else "the prompt"
+            yield f"{line.case}, draw {_number(line.draw)}: {what} is not the one its key was taken from"
+
+
+def _number(draw: int | None) -> str:
+    return "?" if draw is None else str(draw + 1)
+
+
+def _draws(stored: Stored) -> Iterator[str]:
+    """Each answer is what the model said, from the context that stands in its prompt."""
+    seen = defaultdict(list)
+    for line in stored.exchanges:
+        if line.source != "judge" and line.case is not None and line.draw is not None:
+            seen[line.case, line.draw].append(line)
+    for draw in stored.draws.values():
+        case = stored.cases.get(draw.case)
+        where = f"{draw.case}, draw {draw.index + 1}"
+        if case is None:
+            yield f"{where}: its case is not in cases.jsonl"
+        elif draw.error is None:
+            yield from (f"{where}: {what}" for what in _draw(stored, case, draw, seen[draw.key]))
+
+
+def _draw(stored: Stored, case: Case, draw: Draw, seen: list[Exchange]) -> Iterator[str]:
+    answer = draw.answer or ""
+    if draw.digest != draw_digest(case.question, case.history, draw.context, answer):
+        yield "answer: question, context and answer do not have the draw's digest"
+    context = stored.context_of(draw)
+    if draw.level == "none":
+        return
+    if context is None:
+        yield "context: the one it was answered from is not in contexts.jsonl"
+        return
+    try:
+        if draw.level == "observed":
+            proof = prove_observed(seen, case, context, answer)
+            if proof.key != draw.exchange:
+                yield "exchange: another model call proves this draw than the one named"
+            if output_of(proof.reply).finish != proof.finish:
+                yield "exchange: the finish reason is not that of the reply"
+        elif draw.level == "reported":
+            prove_reported(draw.prompt or (), case, context)
+    except (ChainBroken, PromptCut) as error:
+        yield f"proof: {error}"
+
+
+def _judgements(stored: Stored) -> list[str]:
+    """Each verdict follows from the judge's recorded replies, read again by rubric and checks."""
+    if stored.header.judge is None:
+        return [f"{case}: verdict without a judge" for case, _ in stored.judgements]
+    with tempfile.TemporaryDirectory() as folder:
+        rubric_file = Path(folder) / "rubric.yaml"
+        rubric_file.write_text(stored.header.rubric_text or "", encoding="utf-8")
+        rubric = load_rubric(rubric_file)
+    if rubric.digest != stored.header.judge.rubric_digest:
+        return ["rubric: its text does not have the digest in the header"]
+    provider, name = split_spec(stored.header.config["judge"]["model"])
+    transport = CassetteTransport(Cassette.holding(stored.exchanges, stored.ignore), "judge", None)
+    made = model.get(provider)(name, "http://127.0.0.1", transport, digest=stored.header.judge.model_digest)
+    judge = Judge(rubric, made, stored.header.judge.temperature)
+    broken = [] if judge.fingerprint == stored.header.judge.fingerprint else ["judge: another fingerprint"]
+    return broken + asyncio.run(_judged_again(stored, judge))
+
+
+async def _judged_again(stored: Stored, judge: Judge) -> list[str]:
+    broken = []
+    for (case_id, index), judgement in stored.judgements.items():
+        where = f"{case_id}, draw {index + 1}"
+        draw, case = stored.draws.get((case_id, index)), stored.cases.get(case_id)
+        context = stored.context_of(draw) if draw else None
+        if judgement.attempts == 0:
+            continue
+        if draw is None or case is None or context is None:
+            broken.append(f"{where}: verdict on a draw that is not there")
+            continue
+        try:
+            with addressed(Address(case_id, index, 0)):
+                again = await judge.judge(case, draw, context)
+        except UserError:
+            broken.append(f"{where}: verdict: no recorded reply to the prompt that this draw makes")
+            continue
+        if again != judgement:
+            fields = [
+                name for name in Judgement.model_fields if getattr(again, name) != getattr(judgement, name)
+            ]
+            broken.append(f"{where}: verdict: {', '.join(fields)} do not follow from the judge's reply")
+    await judge.model.close()
+    return broken
+
+
+def _scores(stored: Stored, scorers: Iterable[Scorer]) -> Iterator[str]:
+    """Each score follows from its draw and verdict."""
+    written = {(one.case, one.index, one.metric): one for one in stored.scores}
+    derived: dict[tuple[str, int | None, str], Score] = {}
+    for sample in _samples(stored):
+        for scorer in scorers:
+            found = score(scorer, sample, per="draw")
+            if sample.draw.index == 0:
+                bare = sample.draw.model_copy(update={"error": None}) if sample.context else sample.draw
+                found += score(scorer, sample.model_copy(update={"draw": bare}), per="case")
+            derived |= {(one.case, one.index, one.metric): one for one in found}
+    for key in sorted({*written, *derived}, key=str):
+        if written.get(key) != derived.get(key):
+            case, index, metric = key
+            where = case if index is None else f"{case}, draw {index + 1}"
+            yield f"{where}: score: {metric} does not follow from the draw"
+
+
+def _samples(stored: Stored) -> Iterator[Sample]:
+    for draw in stored.draws.values():
+        if draw.case in stored.cases:
+            yield Sample(
+                case=stored.cases[draw.case],
+                draw=draw,
+                context=stored.context_of(draw),
+                judgement=stored.judgements.get(draw.key),
+            )
+
+
+def _conclusions(stored: Stored) -> Iterator[str]:
+    """Estimates follow from the scores, gates from the estimates."""
+    header = stored.header
+    if header.config_digest != tagged("config", header.config):
+        yield "run.json: the config does not have its digest"
+    estimates = summarise(header.metrics, list(stored.cases.values()), stored.scores, header.draws)
+    again = {(one.metric, one.group): one for one in estimates}
+    for one in header.estimates:
+        if again.pop((one.metric, one.group), None) != one:
+            yield f"run.json: estimate: {one.metric}, {one.group} does not follow from the scores"
+    yield from (f"run.json: estimate: {metric}, {group} is missing" for metric, group in again)
+    by_name = {(one.metric, one.group): one for one in header.estimates}
+    for verdict in header.verdicts:
+        if gates.decide(verdict.gate, by_name) != verdict:
+            yield f"run.json: gate: {verdict.gate.name} does not follow from its estimate"
+
+
+def _files(folder: RunFolder, header: RunHeader) -> Iterator[str]:
+    for name, digest in header.journals.items():
+        path = folder.path / name
+        if not path.is_file() or sha256_bytes(path.read_bytes()) != digest:
+            yield f"{name}: the file is not the one the run wrote"
