@@ -259,6 +259,8 @@ class Cassette:
     def use(self, book: Book, line: Exchange) -> None:
         """Note that a line belongs to what is recorded now."""
         self._used[book].add((address_of(line), line.key))
+        if self.mode == "record" and line.source not in self.sources.sources:
+            self._touch(line)  # a recording that was killed has lines, but no source.json yet
 
     def _touch(self, line: Exchange) -> None:
         body = line.request if isinstance(line.request, dict) else {}
@@ -276,7 +278,7 @@ class Cassette:
         """
         for appender in self._appenders.values():
             appender.close()
-        if self.path is None or not self._appenders:
+        if self.path is None or not (self._appenders or self._touched):
             return
         for book in self._appenders:
             data = b"".join(to_line(line) for line in sorted(self._kept(book), key=line_order))
