@@ -1,0 +1,88 @@
+"""Text files: what keeps one from being read, and where its lines end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalrun.errors import InputError, Problem
+from evalrun.textfile import Row, json_lines, lines, read_bytes, read_text
+
+
+def refused(call: object, *arguments: object) -> str:
+    """What a call is refused with."""
+    with pytest.raises(InputError) as caught:
+        call(*arguments)  # type: ignore[operator]
+    return str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """A path to nothing is an input error that names it."""
+    assert f"{tmp_path / 'no.yaml'}: no such file" in refused(read_text, tmp_path / "no.yaml")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    """A folder in the place of a file is said to be one."""
+    assert f"{tmp_path}: is a folder, not a file" == refused(read_text, tmp_path)
+
+
+def test_a_path_no_system_takes_is_an_input_error() -> None:
+    """A NUL in a path is told, not raised."""
+    assert "cannot be read" in refused(read_text, Path("a\0b"))
+
+
+def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
+    """The limit itself is allowed, one byte more is not."""
+    path = tmp_path / "big"
+    path.write_bytes(b"12345")
+    assert b"12345" == read_bytes(path, 5)
+    assert "larger than 4 bytes" in refused(read_bytes, path, 4)
+
+
+def test_bytes_that_are_not_utf8_are_shown_with_their_place(tmp_path: Path) -> None:
+    """Latin-1 is refused at line and column of its first wrong byte."""
+    path = tmp_path / "latin"
+    path.write_bytes(b"ab\ncaf\xe9\n")
+    assert f"{path}:2:4: not UTF-8 (byte 0xe9)\n    save the file as UTF-8" == refused(read_text, path)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    """The mark that some editors write is dropped."""
+    path = tmp_path / "bom"
+    path.write_bytes(b"\xef\xbb\xbfa")
+    assert "a" == read_text(path)
+
+
+def test_lines_end_at_line_feeds_only() -> None:
+    """A CR before the LF goes, blank lines count but do not come, other separators are text."""
+    text = "a\r\n\r\n \t\nb\u2028c\u2029d\x85e\n\nf\rg"
+    assert [(1, "a"), (4, "b\u2028c\u2029d\x85e"), (6, "f\rg")] == list(lines(text))
+
+
+def test_json_lines_keep_line_value_and_source() -> None:
+    """A row knows where it stands and how it was written."""
+    assert [Row(2, {"a": 1}, '{"a": 1}')] == list(json_lines(Path("x"), '\n{"a": 1}\n'))
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"a": 1 "b": 2}', Problem("x:1:9", "not valid JSON: Expecting ',' delimiter")),
+        ('{"a": 1, "a": 1}', Problem("x:1", "not valid JSON: key 'a' stands twice")),
+        ('{"a": {"b": 1, "b": 2}}', Problem("x:1", "not valid JSON: key 'b' stands twice")),
+        ('{"a": NaN}', Problem("x:1", "not valid JSON: NaN is not a number")),
+        ("[" * 100_000, Problem("x:1", "not valid JSON: nested too deeply")),
+        ("[1]", Problem("x:1", "not an object", 'a line looks like {"id": "…", …}')),
+    ],
+)
+def test_a_line_that_is_no_object_is_a_problem(line: str, problem: Problem) -> None:
+    """Each kind of fault is told at its line, with the column where there is one."""
+    assert [problem] == list(json_lines(Path("x"), line))
+
+
+def test_a_number_too_long_for_python_is_a_problem() -> None:
+    """An integer of thousands of digits does not escape as a ValueError."""
+    (found,) = json_lines(Path("x"), '{"a": ' + "9" * 5000 + "}")
+    assert isinstance(found, Problem)
+    assert found.message.startswith("not valid JSON: ")
