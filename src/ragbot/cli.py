@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import socket
 
     from ragbot.answer import Twin
+    from ragbot.contract import ChatRequest
     from ragbot.errors import RagbotError
     from ragbot.models import Embedder
     from ragbot.profile import Profile
@@ -40,7 +41,7 @@ def _fail(error: RagbotError) -> None:
     click.echo(f"error: {error}", err=True)
     if detail := getattr(error, "detail", ""):
         click.echo(f"    the server said: {detail!r}", err=True)
-    raise SystemExit(2)
+    raise SystemExit(4 if type(error).__name__ == "ModelError" else 2)
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
@@ -136,9 +137,9 @@ async def _ask(twin: Twin, question: str) -> None:
     from contextlib import aclosing
 
     from ragbot.answer import chat
-    from ragbot.contract import ChatRequest, Context, Reply
+    from ragbot.contract import Context, Reply
 
-    async with aclosing(chat(twin, ChatRequest(question=question))) as parts:
+    async with aclosing(chat(twin, _request(question))) as parts:
         async for part in parts:
             if isinstance(part, str):
                 click.echo(_printable(part), nl=False)
@@ -148,6 +149,19 @@ async def _ask(twin: Twin, question: str) -> None:
                 context: Context = part
     click.echo(f"\nsources: {', '.join(_printable(id) for id in context.ids)}", err=True)
     await twin.model.close()
+
+
+def _request(question: str) -> ChatRequest:
+    from pydantic import ValidationError
+
+    from ragbot.contract import ChatRequest
+    from ragbot.errors import QuestionError
+
+    try:
+        return ChatRequest(question=question)
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise QuestionError(f"the question cannot be asked: {problem}") from error
 
 
 def _printable(text: str) -> str:
