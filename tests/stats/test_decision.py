@@ -21,7 +21,7 @@ def load(name: str) -> Any:
 
 def passes(x: int, n: int) -> list[list[float | None]]:
     """x passes of n, one draw each."""
-    return [[1.0] for _ in range(x)] + [[0.0] for _ in range(n - x)]
+    return [[1.0 if place < x else 0.0] for place in range(n)]
 
 
 def bounds(low: float, high: float) -> stats.GateBounds:

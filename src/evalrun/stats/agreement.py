@@ -23,6 +23,9 @@ Ratings = Sequence[Sequence[Hashable | None]]
 """One sequence of labels a unit, None where a rater gave none."""
 
 
+_BLOCK = 1 << 15  # what is made of so many labels stays in the cache
+
+
 def encode(labels: Sequence[Hashable], categories: Sequence[Hashable]) -> NDArray[np.int64]:
     """The place of each label among the declared ``categories``.
 
@@ -42,11 +45,14 @@ def contingency(first: ArrayLike, second: ArrayLike, categories: int = 2) -> NDA
     Raises:
         ValueError: lengths differ, a code is no category, or codes are not whole numbers.
     """
-    a, b = _codes(first, categories), _codes(second, categories)
+    a, b = _codes(first), _codes(second)
     if a.shape != b.shape:
         raise ValueError(f"{a.size} labels of one rater and {b.size} of the other")
-    cell = np.multiply(a, categories, dtype=a.dtype if categories**2 <= 128 else np.int64)
-    return np.bincount(cell + b, minlength=categories**2).reshape(categories, categories)
+    counts = np.zeros(categories**2, dtype=np.int64)
+    for start in range(0, a.size, _BLOCK):
+        one, two = (_in_range(codes, start, categories) for codes in (a, b))
+        counts += np.bincount(one * categories + two, minlength=categories**2)
+    return counts.reshape(categories, categories)
 
 
 @dataclass(frozen=True)
@@ -219,19 +225,23 @@ def judge_accuracy(
     return JudgeAccuracy(interval(tp, tp + fn, confidence), interval(tn, tn + fp, confidence))
 
 
-def _codes(labels: ArrayLike, categories: int) -> NDArray[np.integer]:
+def _codes(labels: ArrayLike) -> NDArray[np.integer]:
     codes = np.asarray(labels)
-    if codes.dtype == np.bool_:
-        return codes.view(np.int8)
-    if codes.size == 0:
+    if codes.dtype == np.bool_ or codes.size == 0:
         return codes.astype(np.int8)
     if not np.issubdtype(codes.dtype, np.integer):
         raise ValueError(f"codes are whole numbers or booleans, not {codes.dtype}")
-    # seen as unsigned, a negative code is a huge one: one pass checks both ends
-    if int(codes.view(f"u{codes.dtype.itemsize}").max()) >= categories:
-        bad = np.flatnonzero((codes < 0) | (codes >= categories))[:5].tolist()
-        raise ValueError(f"codes outside 0 … {categories - 1} at places {bad}")
     return codes
+
+
+def _in_range(codes: NDArray[np.integer], start: int, categories: int) -> NDArray[np.int64]:
+    """One block of codes, all of them known categories."""
+    block = codes[start : start + _BLOCK]
+    # seen as unsigned, a negative code is a huge one: one pass checks both ends
+    if int(block.view(f"u{block.dtype.itemsize}").max()) >= categories:
+        bad = np.flatnonzero((block < 0) | (block >= categories))[:5] + start
+        raise ValueError(f"codes outside 0 … {categories - 1} at places {bad.tolist()}")
+    return block.astype(np.int64, copy=False)
 
 
 def _counts(table: ArrayLike) -> FloatArray:

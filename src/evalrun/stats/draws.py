@@ -21,7 +21,10 @@ Values = Sequence[Sequence[float | None]]
 
 @dataclass(frozen=True)
 class Questions:
-    """Questions with a scored draw: their means, their numbers of draws, their places in the input."""
+    """Questions with a scored draw: their means, their numbers of draws, their places in the input.
+
+    Sums are exact before they are rounded, so that neither the order of questions nor the CPU changes a bit.
+    """
 
     means: FloatArray
     sizes: NDArray[np.int64]
@@ -35,12 +38,13 @@ class Questions:
     @property
     def mean(self) -> float:
         """Mean of the question means; each question weighs the same whatever its number of draws."""
-        return float(self.means.mean())
+        return math.fsum(self.means) / self.n
 
     @property
     def variance(self) -> float:
         """Sample variance (n - 1) of the question means; at least two questions."""
-        return float(self.means.var(ddof=1))
+        mean = self.mean
+        return math.fsum((value - mean) ** 2 for value in self.means) / (self.n - 1)
 
     def only(self, places: Sequence[int]) -> Questions:
         """The questions at ``places``, which are places of this."""
@@ -51,7 +55,7 @@ class Questions:
     @property
     def most(self) -> float:
         """n²/Σ(1/k): what the draws are worth if independent (n·k at equal k)."""
-        return float(self.n**2 / (1 / self.sizes).sum())
+        return self.n**2 / math.fsum(1 / self.sizes)
 
 
 def read(values: Values, low: float = 0.0, high: float = 1.0) -> Questions:

@@ -52,8 +52,8 @@ def sign_flip_test(differences: Sequence[float], seed: int = 0) -> float:
     if not np.isfinite(changes).all():
         raise ValueError("differences must be finite numbers")
     nonzero = changes[changes != 0]  # a zero has the same sum under either sign, so the share is the same
-    if nonzero.size == 0:
-        return 1.0
+    if nonzero.size < 2:
+        return 1.0  # one change is as far from 0 under either sign
     resamples = 1 << nonzero.size if nonzero.size <= EXACT_UP_TO else RESAMPLES
     found = permutation_test(
         (nonzero,),
