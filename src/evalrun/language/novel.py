@@ -1,0 +1,97 @@
+"""Numbers and names of an answer that nobody gave it: cheap evidence of invention that a reader can check.
+
+Owns what counts as a number or a name and when two spellings are the same. That a term is novel does not say
+that it is false, and an invention without names or numbers is not seen here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from evalrun.language.phrases import FUNCTION_WORDS
+from evalrun.language.text import sentences, straight
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,:]\d+)*")
+_NAME = re.compile(r"[^\W\d_][\w+#]*(?:[-'.&/][\w+#]+)*[+#]*")
+_WORD = re.compile(r"[\w+#]+")
+_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
+_UNITS += "seventeen eighteen nineteen twenty".split()
+_WORD_NUMBERS = {word: str(value) for value, word in enumerate(_UNITS)} | {
+    "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90",
+    "first": "1", "second": "2", "third": "3", "once": "1", "twice": "2", "dozen": "12", "hundred": "100",
+}  # fmt: skip
+_NEVER_NOVEL = frozenset("i i'm i've i'd i'll ai ok okay mr mrs ms dr".split())
+_GERMAN_HINTS = FUNCTION_WORDS["de"] - FUNCTION_WORDS["en"] - FUNCTION_WORDS["fr"] - FUNCTION_WORDS["es"]
+
+
+def novel_terms(answer: str, known: str) -> tuple[str, ...]:
+    """Terms of ``answer`` that do not stand in ``known`` (context and question), in order, each once.
+
+    A term is a number in digits, or a word with a capital that does not merely begin a sentence, or a word
+    that holds a digit or an inner capital. Equal: other case, plural, possessive, a name of about the same
+    length with the same first four letters (Norway, Norwegian), a number word, the initials of words in a row.
+    """
+    vocabulary = _Vocabulary(known)
+    found: dict[str, str] = {}
+    for sentence in sentences(answer):
+        for term in [*_numbers(sentence), *_names(sentence)]:
+            if not vocabulary.holds(term):
+                found.setdefault(term.casefold(), term)
+    return tuple(found.values())
+
+
+def _numbers(sentence: str) -> list[str]:
+    return _NUMBER.findall(sentence)
+
+
+def _names(sentence: str) -> list[str]:
+    every_noun = any(word in _GERMAN_HINTS for word in sentence.casefold().split())
+    names: list[str] = []
+    for found in _NAME.finditer(sentence):
+        parts = [part for part in re.split(r"[-/]", found[0]) if part]
+        opens = not sentence[: found.start()].strip(" \"'([:") or sentence[: found.start()].rstrip()[-1:] in ':"'
+        names += [part for part in parts if _is_name(part, plain_case=opens or every_noun)]
+    return names
+
+
+def _is_name(word: str, plain_case: bool) -> bool:
+    """``plain_case``: a capital alone means nothing here, it opens a sentence or the language does so."""
+    inner = any(char.isupper() or char.isdigit() for char in word[1:].split("'")[0])
+    return len(word) > 1 and (inner or (word[0].isupper() and not plain_case)) and word.casefold() not in _NEVER_NOVEL
+
+
+class _Vocabulary:
+    """The words, numbers and initials of the text that is known."""
+
+    def __init__(self, text: str) -> None:
+        text = straight(text)
+        folded = text.casefold()
+        self.words = {_bare(word) for word in _WORD.findall(folded)}
+        self.words |= {_bare(word) for word in _NAME.findall(folded)}
+        self.names = {_bare(word.casefold()) for word in _NAME.findall(text) if word[0].isupper() and len(word) > 4}
+        self.squeezed = re.sub(r"[\W_]+", "", folded)
+        self.numbers = {_digits(number) for number in re.findall(r"\d+(?:[.,:]\d+)*", text)}
+        self.numbers |= {part for number in self.numbers for part in re.split(r"[.:]", number)}
+        self.numbers |= {_WORD_NUMBERS[word] for word in self.words if word in _WORD_NUMBERS}
+        self.initials = "".join(word[0] for word in _WORD.findall(folded) if word not in {"of", "and", "the", "for"})
+
+    def holds(self, term: str) -> bool:
+        if term[0].isdigit():
+            return _digits(term) in self.numbers
+        word = _bare(term.casefold())
+        if word in self.words or (len(word) > 4 and re.sub(r"[\W_]+", "", word) in self.squeezed):
+            return True
+        if term.isupper() and 2 <= len(word) <= 5 and word in self.initials:
+            return True
+        return len(word) > 4 and any(known[:4] == word[:4] and abs(len(known) - len(word)) <= 4 for known in self.names)
+
+
+def _bare(word: str) -> str:
+    word = re.sub(r"'s?$", "", word).strip(".'-")
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _digits(number: str) -> str:
+    """``1,000`` and ``1000`` are one number, so are ``7.0`` and ``7``."""
+    whole = re.sub(r"[,](?=\d{3}(?:\D|$))", "", number)
+    return re.sub(r"\.0+$", "", whole)

@@ -1,0 +1,70 @@
+"""A judge behind Ollama's chat API, through the official client.
+
+Owns the one call and the translation of its faults. Retries, recording and replay happen in the httpx
+transport that is handed in; the window is always sent, because Ollama cuts a longer prompt without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+import ollama
+
+from evalrun.errors import UnavailableError
+from evalrun.models import Completion, model
+from evalrun.records import Message
+
+
+@model("ollama")
+class OllamaModel:
+    """``name`` as Ollama lists it, at ``base_url``; ``transport`` carries the requests (default: the network)."""
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str,
+        transport: httpx.AsyncBaseTransport | None = None,
+        timeout: float = 120.0,
+        digest: str | None = None,
+    ) -> None:
+        self.name = name
+        self.digest = digest
+        self._base_url = base_url
+        self._client = ollama.AsyncClient(host=base_url, transport=transport, timeout=timeout, trust_env=False)
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        temperature: float,
+        seed: int,
+        max_tokens: int,
+        num_ctx: int,
+    ) -> Completion:
+        """One chat call, not streamed.
+
+        Raises:
+            UnavailableError: no connection, a timeout, a status other than 2xx or a body that is no chat reply.
+        """
+        options = {"temperature": temperature, "seed": seed, "num_predict": max_tokens, "num_ctx": num_ctx}
+        turns = [turn.model_dump() for turn in messages]
+        try:
+            reply = await self._client.chat(
+                model=self.name, messages=turns, stream=False, format=dict(schema), options=options
+            )
+        except ollama.ResponseError as fault:
+            raise self._unavailable(f"answered {fault.status_code}: {fault.error[:300]}") from fault
+        except (ConnectionError, httpx.HTTPError) as fault:
+            raise self._unavailable(f"could not be reached ({type(fault).__name__})") from fault
+        except ValueError as fault:
+            raise self._unavailable("sent something that is no chat reply") from fault
+        return Completion(reply.message.content or "", reply.done_reason, reply.prompt_eval_count, reply.eval_count)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _unavailable(self, what: str) -> UnavailableError:
+        return UnavailableError(f"judge model '{self.name}' at {self._base_url} {what}", "is Ollama running there?")
