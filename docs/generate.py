@@ -1,0 +1,404 @@
+"""Write what the documentation says of the code: docs/reference/*.md and the marked blocks of README.md.
+
+Owns how each page is made from what the code holds; ``tests/test_docs.py`` fails when one is not current.
+Run it as ``uv run python docs/generate.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from click.testing import CliRunner
+
+import evalrun.cli
+import ragbot.cli
+from evalrun import settings
+from evalrun.errors import PRECEDENCE, ExitCode, UserError
+from evalrun.models import model
+from evalrun.records import Case
+from evalrun.reports import report
+from evalrun.scorers import SCORERS, Scorer
+from evalrun.targets import TARGETS
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+REFERENCE = ROOT / "docs" / "reference"
+EXAMPLE = ROOT / "docs" / "examples" / "own-bot"
+QUALITY = "evalrun run configs/quality.yaml"
+PROGRAMS: dict[str, click.Group] = {"evalrun": evalrun.cli.main, "ragbot": ragbot.cli.main}
+NOTE = "<!-- Written by docs/generate.py from the code. Change the code, then run it again. -->"
+MEANING = {
+    ExitCode.OK: "Every gate holds.",
+    ExitCode.GATE_FAILED: "A gate fails.",
+    ExitCode.USAGE: "A command, config or data file that cannot be used, or a report that cannot be written.",
+    ExitCode.NOT_ENOUGH_EVIDENCE: "A gate is undecided, coverage is too low, or the budget is spent.",
+    ExitCode.UNAVAILABLE: "A service or model could not be had, or a recording is missing or stale.",
+    ExitCode.PROVENANCE: "Some draw was graded on something else than the model was given.",
+    ExitCode.FAULT: "A fault of evalrun itself, with a traceback.",
+    ExitCode.INTERRUPTED: "Interrupted; finished draws are kept.",
+}
+
+
+class NotThere(Exception):
+    """A block that cannot be made now; the text says why."""
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def plain(text: str | None) -> str:
+    """A docstring as Markdown: its first paragraphs, single backquotes, no section of errors or arguments."""
+    body = re.split(r"\n\s*(?:Raises|Args):\n", inspect.cleandoc(text or ""))[0]
+    return re.sub(r":\w+:`([^`]+)`", r"`\1`", body).replace("``", "`").strip()
+
+
+def first_line(text: str | None) -> str:
+    """The first sentence of a docstring, on one line."""
+    return plain(text).partition("\n\n")[0].replace("\n", " ")
+
+
+def page(title: str, *parts: str) -> str:
+    """A page of docs/reference."""
+    return "\n\n".join([f"# {title}", NOTE, *parts]) + "\n"
+
+
+# ---------------------------------------------------------------- pages
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of every command below ``group``, groups themselves included."""
+    yield path
+    for name, command in sorted(group.commands.items()):
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+def commands_page() -> str:
+    """``--help`` of every command, as it is printed."""
+    parts = []
+    for program, group in PROGRAMS.items():
+        for path in commands(group):
+            printed = CliRunner().invoke(group, [*path, "--help"], prog_name=program).output
+            parts.append(f"## {' '.join([program, *path])}\n\n```text\n{printed.rstrip()}\n```")
+    return page("Commands", *parts)
+
+
+def exit_codes_page() -> str:
+    """Every exit code of evalrun, and which one wins."""
+    rows = [[str(int(code)), MEANING[code]] for code in ExitCode]
+    order = ", ".join(str(int(code)) for code in PRECEDENCE)
+    precedence = f"Where several apply, the first of these is returned: {order}."
+    return page("Exit codes", table(["code", "meaning"], rows), precedence)
+
+
+def built(name: str) -> Scorer:
+    """A scorer, at depth 5 where it needs one."""
+    factory = SCORERS.get(name)
+    try:
+        return factory(None)
+    except UserError:
+        return factory(5)
+
+
+def scorers_page() -> str:
+    """Every scorer and the metrics it yields."""
+    rows, metrics = [], []
+    for name, factory in SCORERS:
+        scorer = built(name)
+        spec = scorer.name if "@" in scorer.name else name
+        rows.append([f"`{spec}`", first_line(factory.__doc__), "judge" if scorer.judged else "code"])
+        for metric in scorer.metrics:
+            counted = f"{metric.population} questions"
+            per = "question" if metric.per == "case" else "draw"
+            unit = f"{metric.kind}, {metric.unit}" if metric.unit else metric.kind
+            metrics.append([f"`{metric.id}`", metric.event, unit, metric.better, per, counted])
+    head = ["metric", "event", "kind", "better", "one for each", "counted"]
+    intro = "Names for `scorers:` of a config. `@k` is a depth: any whole number from 1, here 5."
+    return page(
+        "Scorers",
+        intro,
+        table(["scorer", "what it measures", "read by"], rows),
+        "## Metrics\n\nWhat a gate can stand on, but quantities: they have no limits.",
+        table(head, metrics),
+    )
+
+
+def targets_page() -> str:
+    """Every target and its options."""
+    intro = "Kinds for `target:` of a config. Keys that every target has: [config](config.md#target)."
+    parts = []
+    for name, target in TARGETS:
+        schema = target.Options.model_json_schema()
+        schema["properties"].pop("kind")
+        rows = fields(schema, {})
+        about = [plain(target.__doc__), plain(target.Options.__doc__)]
+        parts += [f"## {name}", *about, table(FIELD_HEAD, rows)]
+    return page("Targets", intro, *parts)
+
+
+def open_folders_page() -> str:
+    """Judge models and reports, which have no options of their own."""
+    models = [[f"`{name}/MODEL`", first_line(made.__doc__)] for name, made in model]
+    reports = [[f"`{name}`", first_line(made.__doc__)] for name, made in report]
+    return page(
+        "Judge models and reports",
+        "## Models\n\nFor `judge.model` of a config.",
+        table(["name", "what"], models),
+        "## Reports\n\nWritten into every run folder.",
+        table(["file", "what"], reports),
+    )
+
+
+# ---------------------------------------------------------------- fields of a file
+
+FIELD_HEAD = ("key", "value", "default", "limits")
+LIMITS = {
+    "minimum": "from {}",
+    "exclusiveMinimum": "above {}",
+    "maximum": "to {}",
+    "minItems": "at least {}",
+    "minLength": "not empty",
+}
+Links = Mapping[str, str]
+INLINE = {"Quote": "`{quote: text}`", "Message": "`{role: …, content: text}`"}
+KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+
+
+def kind_of(schema: Mapping[str, Any], links: Links) -> str:
+    """What a value is, in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return INLINE.get(name) or f"[{links[name]}](#{anchor(links[name])})"
+    if "anyOf" in schema:
+        kinds = (kind_of(part, links) for part in schema["anyOf"] if part.get("type") != "null")
+        return " or ".join(dict.fromkeys(kinds))
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+    if schema.get("type") == "array":
+        return f"list of {kind_of(schema.get('items', {}), links)}"
+    if schema.get("type") == "object":
+        inner = schema.get("additionalProperties")
+        return f"mapping to {kind_of(inner, links)}" if isinstance(inner, dict) and inner else "mapping"
+    return "path" if schema.get("format") == "path" else KINDS.get(str(schema.get("type")), "any value")
+
+
+def limits_of(schema: Mapping[str, Any]) -> str:
+    """The bounds of a value, in words."""
+    parts = [schema, *schema.get("anyOf", ())]
+    found = [text.format(part[key]) for part in parts for key, text in LIMITS.items() if key in part]
+    return ", ".join(dict.fromkeys(found))
+
+
+def fields(schema: Mapping[str, Any], links: Links) -> list[list[str]]:
+    """A row for each key of a JSON schema."""
+    required = schema.get("required", ())
+    return [
+        [f"`{name}`", kind_of(part, links), default_of(part, name in required), limits_of(part)]
+        for name, part in schema["properties"].items()
+    ]
+
+
+def default_of(schema: Mapping[str, Any], required: bool) -> str:
+    """The default of a value where it is a plain one."""
+    default = schema.get("default")
+    if required:
+        return "required"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    return f"`{default}`" if isinstance(default, (str, int, float)) and default != "" else ""
+
+
+def anchor(title: str) -> str:
+    """The link of a heading."""
+    return re.sub(r"[^a-z0-9-]", "", title.lower().replace(" ", "-"))
+
+
+def sections_of(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Name of each nested model → where in a config it stands first."""
+    found: dict[str, str] = {}
+
+    def walk(part: Mapping[str, Any], path: str) -> None:
+        name = part.get("$ref", "").rpartition("/")[2]
+        if name and name not in found:
+            found[name] = path
+            for key, inner in schema["$defs"][name]["properties"].items():
+                walk(inner, f"{path}.{key}")
+        for inner in part.get("anyOf", ()):
+            walk(inner, path)
+        if "items" in part:
+            walk(part["items"], path)
+
+    for key, part in schema["properties"].items():
+        walk(part, key)
+    return found
+
+
+def config_page() -> str:
+    """Every key of a config, and of a line of a dataset."""
+    schema = settings.RunConfig.model_json_schema()
+    schema["$defs"]["TargetConfig"]["properties"].pop("options")
+    links = sections_of(schema)
+    top = table(FIELD_HEAD, fields(schema, links))
+    parts = [
+        "YAML 1.2. Paths are relative to the config's folder. `${NAME}` stands for a variable of the"
+        " environment, `${NAME:-text}` for one that may be unset. Unknown keys are errors.",
+        top,
+    ]
+    for name, path in links.items():
+        owner = getattr(settings, name, None)
+        text = schema["$defs"][name].get("description") or inspect.getdoc(owner)
+        parts += [f"## {path}", plain(text), table(FIELD_HEAD, fields(schema["$defs"][name], links))]
+    case = Case.model_json_schema()
+    parts += [
+        "## A line of a dataset",
+        plain(Case.__doc__) + " A JSON object a line, UTF-8.",
+        table(FIELD_HEAD, fields(case, {})),
+    ]
+    return page("Config", *parts)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "commands.md": commands_page,
+    "config.md": config_page,
+    "exit-codes.md": exit_codes_page,
+    "models-and-reports.md": open_folders_page,
+    "scorers.md": scorers_page,
+    "targets.md": targets_page,
+}
+
+
+# ---------------------------------------------------------------- README
+
+
+def commands_block() -> str:
+    """Every command with its first sentence."""
+    rows = []
+    for program, group in PROGRAMS.items():
+        for path in commands(group):
+            if path:
+                found: click.Command = group
+                for name in path:
+                    assert isinstance(found, click.Group)
+                    found = found.commands[name]
+                rows.append([f"`{' '.join([program, *path])}`", first_line(found.help)])
+    return table(["command", "what it does"], rows)
+
+
+def own_bot_block() -> str:
+    """The example's config and the first of its questions."""
+    config = (EXAMPLE / "config.yaml").read_text(encoding="utf-8")
+    question = (EXAMPLE / "questions.jsonl").read_text(encoding="utf-8").partition("\n")[0]
+    return f"```yaml\n{config}```\n\n```json\n{question}\n```"
+
+
+def screen_block() -> str:
+    """The screen of the README's command.
+
+    Raises:
+        NotThere: the run came to no result.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        copy_of_project(folder := Path(name))
+        done = subprocess.run(
+            argv_of(QUALITY),
+            cwd=folder,
+            env=environment(folder),
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+    if done.returncode not in (ExitCode.OK, ExitCode.GATE_FAILED, ExitCode.NOT_ENOUGH_EVIDENCE):
+        raise NotThere(f"'{QUALITY}' ends with {done.returncode}: {done.stderr.strip()}")
+    return screen_of(done.stdout)
+
+
+def screen_of(printed: str) -> str:
+    """A printed screen as a block of the README."""
+    return f"```text\n{printed.strip()}\n```"
+
+
+def without_times(text: str) -> str:
+    """``text`` without what differs between two runs of the same replay: seconds, day of the run folder."""
+    return re.sub(r"runs/\d{4}-", "runs/MMDD-", re.sub(r"\b\d+\.\d+ s\b", "N s", text))
+
+
+def copy_of_project(folder: Path) -> None:
+    """Put copies of what the commands read into ``folder``."""
+    for name in ("configs", "data", "docs"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The environment of a command run in ``folder``: its own caches, a plain terminal of 88 columns."""
+    caches = {"XDG_CACHE_HOME": str(folder / ".cache"), "RAGBOT_CACHE": str(folder / ".cache")}
+    return {**os.environ, "COLUMNS": "88", "NO_COLOR": "1", "PYTHONUTF8": "1", **caches}
+
+
+def argv_of(command: str) -> list[str]:
+    """A command as this environment runs it: programs are those beside this Python."""
+    program, *arguments = shlex.split(command)
+    return [str(Path(sys.executable).with_name(program)), *arguments]
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "commands": commands_block,
+    "own-bot": own_bot_block,
+    "screen": screen_block,
+}
+_BLOCK = re.compile(
+    r"(?P<head><!-- generated: (?P<name>[a-z-]+) -->\n)(?P<body>.*?)(?P<tail>\n<!-- end -->)", re.DOTALL
+)
+
+
+def blocks(text: str) -> dict[str, str]:
+    """Name → text of every marked block."""
+    return {found["name"]: found["body"] for found in _BLOCK.finditer(text)}
+
+
+def with_block(text: str, name: str, body: str) -> str:
+    """``text`` with another body in the block ``name``; the old one stays where only times differ."""
+
+    def replaced(found: re.Match[str]) -> str:
+        same = without_times(found["body"]) == without_times(body)
+        return found[0] if found["name"] != name or same else f"{found['head']}{body}{found['tail']}"
+
+    return _BLOCK.sub(replaced, text)
+
+
+def main() -> int:
+    """Write every page and block; 1 where a block could not be made and was left as it is."""
+    REFERENCE.mkdir(exist_ok=True)
+    for name, make in PAGES.items():
+        (REFERENCE / name).write_text(make(), encoding="utf-8")
+    text, left = README.read_text(encoding="utf-8"), 0
+    for name, make in BLOCKS.items():
+        try:
+            text = with_block(text, name, make())
+        except NotThere as reason:
+            left = 1
+            print(f"README.md, {name}: left as it is: {reason}", file=sys.stderr)
+    README.write_text(text, encoding="utf-8")
+    return left
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""Every check of the project, under the names that CI uses: ``uv run nox``.
+
+The sessions use the environment that started nox; only those that ask about another one (``wheel``,
+``minimums``) make it. Why: docs/decisions/0006-one-environment-for-every-check.md.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+SRC = ROOT / "src"
+TESTS = ROOT / "tests"
+BROWSER_TESTS = TESTS / "browser"
+
+nox.needs_version = ">=2024.10"
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["lint", "types", "tests", "docs", "wheel", "quality"]
+if os.environ.get("CI") and BROWSER_TESTS.is_dir():
+    nox.options.sessions = [*nox.options.sessions, "browser"]
+
+
+def python(session: nox.Session, *args: str) -> None:
+    """Run this environment's Python, wherever PATH points."""
+    session.run(sys.executable, *args)
+
+
+def evalrun(session: nox.Session, *args: str) -> None:
+    """Run ``evalrun`` as a user does."""
+    session.run(str(Path(sys.executable).with_name("evalrun")), *args)
+
+
+def uv(session: nox.Session) -> str:
+    """The uv that started nox, or the one on PATH."""
+    found = os.environ.get("UV") or shutil.which("uv")
+    if found is None:
+        session.error("this session needs uv: pip install uv, then uv run nox")
+    return found
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style and format, by ruff."""
+    python(session, "-m", "ruff", "check", ".")
+    python(session, "-m", "ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Strict types, by mypy: sources, this file, the documentation's generator, the tests."""
+    python(session, "-m", "mypy")
+    # A folder at a time: as for pytest, the folders of tests are no packages and may use the same file names.
+    for folder in sorted({path.parent for path in TESTS.rglob("*.py")} - {BROWSER_TESTS}):
+        python(session, "-m", "mypy", *sorted(str(path.relative_to(ROOT)) for path in folder.glob("*.py")))
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests but those of the sessions ``docs`` and ``browser``."""
+    others = ("--ignore=tests/test_docs.py", "--ignore=tests/browser")
+    python(session, "-m", "pytest", *(session.posargs or others))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Generated pages are current, and every command in the documentation runs."""
+    python(session, "-m", "pytest", "tests/test_docs.py", *session.posargs)
+
+
+@nox.session
+def quality(session: nox.Session) -> None:
+    """The twin against its recording, as the README says."""
+    evalrun(session, "run", "configs/quality.yaml", *session.posargs)
+
+
+@nox.session
+def live(session: nox.Session) -> None:
+    """The twin with a real model at OLLAMA_HOST. Off by default."""
+    evalrun(session, "run", "configs/quality.yaml", "--live", *session.posargs)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """The wheel holds every file of src and both programs start from it, in an environment of its own."""
+    folder = Path(session.create_tmp())
+    shutil.rmtree(folder / "dist", ignore_errors=True)
+    session.run(uv(session), "build", "--quiet", "--wheel", "--out-dir", str(folder / "dist"), external=True)
+    [built] = (folder / "dist").glob("*.whl")
+    check_files(session, built)
+    environment = folder / "environment"
+    session.run(uv(session), "venv", "--quiet", "--clear", str(environment), "--python", sys.executable)
+    programs = environment / ("Scripts" if os.name == "nt" else "bin")
+    session.run(uv(session), "pip", "install", "--quiet", "--python", str(programs / "python"), str(built))
+    with session.chdir(folder):
+        session.run(str(programs / "evalrun"), "--version")
+        session.run(str(programs / "evalrun"), "list", silent=True)
+        session.run(str(programs / "ragbot"), "--help", silent=True)
+
+
+def check_files(session: nox.Session, built: Path) -> None:
+    """Stop the session unless the wheel holds exactly the files of src."""
+    names = zipfile.ZipFile(built).namelist()
+    packed = {name for name in names if not name.endswith("/") and ".dist-info/" not in name}
+    sources = {
+        path.relative_to(SRC).as_posix()
+        for path in SRC.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    if packed != sources:
+        session.error(f"wheel and src differ: {', '.join(sorted(packed ^ sources))}")
+    session.log(f"{built.name}: {len(packed)} files, as in src")
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """The pages in Debian's Chromium. Part of CI, off by default elsewhere: it adds the group ``browser``."""
+    arguments = session.posargs or ["tests/browser"]
+    session.run(uv(session), "run", "--group", "browser", "python", "-m", "pytest", *arguments)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """The simulation behind the choice of intervals. Takes minutes; off by default."""
+    python(session, "tests/coverage_simulation.py", *session.posargs)
+
+
+@nox.session
+def minimums(session: nox.Session) -> None:
+    """The tests with the oldest dependencies that pyproject.toml allows. Off by default."""
+    folder = Path(session.create_tmp()).resolve()
+    interpreter = folder / "bin" / "python"
+    session.run(uv(session), "venv", "--quiet", "--clear", str(folder), "--python", "3.11")
+    with session.chdir(folder):  # away from the exact pins of pyproject.toml, which uv reads where it runs
+        oldest = ("pip", "install", "--quiet", "--python", str(interpreter), "--resolution", "lowest-direct")
+        session.run(uv(session), *oldest, "--group", f"{ROOT / 'pyproject.toml'}:test", str(ROOT))
+    with session.chdir(ROOT):
+        others = ("--ignore=tests/test_docs.py", "--ignore=tests/browser")
+        session.run(str(interpreter), "-m", "pytest", *(session.posargs or others))
