@@ -129,6 +129,15 @@ def messages(question: Question, context: Context) -> tuple[Message, ...]:
     )
 
 
+def crowded(twin: Twin) -> bool:
+    """Whether the longest ``k`` sections may not fit the window, at three characters a token.
+
+    What exceeds a window is dropped from the front by the model server, without an error.
+    """
+    longest = sorted((len(chunk.text) for chunk in twin.index.chunks), reverse=True)[: twin.k]
+    return sum(longest) + len(SYSTEM_PROMPT) + CHAT_HISTORY > 3 * (WINDOW - CHAT_TOKENS)
+
+
 def recent(history: Sequence[Turn]) -> tuple[Turn, ...]:
     """The newest turns that fit into :data:`CHAT_HISTORY`, beginning with a question."""
     kept: list[Turn] = []

@@ -111,14 +111,26 @@ def serve(
     """Serve the chat page and its API."""
     _single_thread()
     listener = _listen(host, port)
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        shown = " and read its prompts" if trace else ""
+        click.echo(f"warning: whoever reaches {host} can ask this twin{shown}", err=True)
     import uvicorn
 
     from ragbot.service import create_app
 
     app = create_app(_twin(profile, embedder, build, k, model), host=host, trace=trace)
     click.echo(f"ragbot answers on {_url(host, listener.getsockname()[1])}", err=True)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, ws="none"))
-    server.run(sockets=[listener])
+    # Idle connections are kept longer than a slow model answers, and a stream does not hold up the end.
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_keep_alive=120,
+        timeout_graceful_shutdown=2,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 @main.command()
@@ -188,12 +200,19 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _twin(profile: Path, embedder: str, build: bool, k: int, model: str) -> Twin:
-    from ragbot.answer import Twin
+    from ragbot.answer import WINDOW, Twin, crowded
     from ragbot.models import chat_model
     from ragbot.models import embedder as open_embedder
 
     found, embedding = _read(profile), open_embedder(embedder)
-    return Twin(_index(found, profile, embedding, build), embedding, chat_model(model), k, found.name)
+    twin = Twin(_index(found, profile, embedding, build), embedding, chat_model(model), k, found.name)
+    if crowded(twin):
+        click.echo(
+            f"warning: the {k} longest sections may not fit the model's window of {WINDOW} tokens;"
+            " split them, or lower --k",
+            err=True,
+        )
+    return twin
 
 
 def _index(found: Profile, profile: Path, embedder: Embedder, may_build: bool) -> Any:

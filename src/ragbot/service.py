@@ -15,6 +15,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
+from starlette.exceptions import HTTPException
 
 from ragbot import answer
 from ragbot.answer import Twin
@@ -35,6 +36,7 @@ def create_app(twin: Twin, *, host: str = "127.0.0.1", trace: bool = False) -> F
     app = FastAPI(lifespan=closing, openapi_url=None)
     app.add_exception_handler(RagbotError, _error)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
     app.add_middleware(Guard, host=host)
     _add_info(app, twin, trace)
     _add_chat(app, twin)
@@ -128,6 +130,12 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     problems = [f"{'.'.join(map(str, one['loc'][1:])) or 'body'}: {one['msg']}" for one in error.errors()]
     return JSONResponse({"error": "; ".join(problems)[:1000]}, 422)
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    """No such path or method, or a body that cannot be read."""
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
 def _version() -> str:

@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ragbot.errors import RagbotError
@@ -29,19 +30,24 @@ class WordLlamaEmbedder:
         if model not in ("", "l2_supercat"):
             raise RagbotError(f"wordllama has no model '{model}' in its wheel", "use --embedder wordllama")
         self._loaded: Any = None
+        self._lock = Lock()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.floating]:
         """Shape (texts, 256), float32. The row of a text does not depend on the texts beside it."""
-        if self._loaded is None:
-            self._loaded = _load()
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = _load()
         vectors: NDArray[np.floating] = self._loaded.embed(list(texts), norm=False)
         return vectors
 
 
 def _load() -> Any:
-    # WordLlama calls basicConfig(level=INFO) when imported; a root handler makes that do nothing.
-    logging.getLogger().addHandler(logging.NullHandler())
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
     import wordllama
 
+    # When imported it turns on INFO for every logger of the process.
+    root.handlers[:] = handlers
+    root.setLevel(level)
     return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
