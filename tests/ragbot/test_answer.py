@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from ragbot.answer import (
     SYSTEM_PROMPT,
     answer,
     chat,
+    crowded,
     declines,
     messages,
     recent,
@@ -191,6 +193,14 @@ def test_long_conversation_keeps_its_newest_turns() -> None:
 def test_plain_refusals_are_told_from_answers(expected: bool, text: str) -> None:
     """The page marks an answer as 'no information' only where it says hardly anything else."""
     assert expected is declines(text)
+
+
+def test_sections_too_long_for_the_window_are_told() -> None:
+    """Only as many sections count as one answer gets."""
+    long = "".join(f"## S{at}\n\nwork {'x' * 3000}\n\n" for at in range(3))
+    twin, _ = make_twin(profile=long)
+    assert not crowded(twin)
+    assert crowded(replace(twin, k=3))
 
 
 def test_template_digest_is_a_digest() -> None:
