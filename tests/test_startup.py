@@ -1,0 +1,80 @@
+"""What starting up costs: help and version import click only, and a run never imports ``scipy.stats``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evalrun.cli
+import ragbot.cli
+
+EXAMPLE = Path(__file__).parent.parent / "docs" / "examples" / "own-bot"
+SCRIPT = """
+import json, sys
+before = set(sys.modules)
+import {program}.cli
+code = None
+try:
+    {program}.cli.main({arguments!r}, prog_name="{program}")
+except SystemExit as end:
+    code = end.code
+with open("modules.json", "w") as file:
+    json.dump({{"code": code, "modules": sorted(set(sys.modules) - before)}}, file)
+"""
+
+
+def loaded(program: str, arguments: list[str], folder: Path) -> tuple[int | None, set[str]]:
+    """Exit code of a command in a fresh interpreter, and the modules it imported."""
+    script = SCRIPT.format(program=program, arguments=arguments)
+    subprocess.run([sys.executable, "-c", script], cwd=folder, check=True, capture_output=True)
+    found = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    return found["code"], set(found["modules"])
+
+
+def foreign(modules: set[str]) -> set[str]:
+    """The top-level packages among ``modules`` that are not Python's own."""
+    return {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("program", ["evalrun", "ragbot"])
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_help_and_version_import_click_only(program: str, argument: str, tmp_path: Path) -> None:
+    """Nothing else stands between a user and the first line."""
+    code, modules = loaded(program, [argument], tmp_path)
+    assert 0 == code
+    assert {"click", program} == foreign(modules)
+
+
+@pytest.mark.parametrize(
+    ("program", "command"),
+    [
+        *(("evalrun", name) for name in sorted(evalrun.cli.main.commands)),
+        *(("ragbot", name) for name in sorted(ragbot.cli.main.commands)),
+    ],
+)
+def test_help_of_a_command_imports_click_only(program: str, command: str, tmp_path: Path) -> None:
+    """Each command imports what it needs inside its body."""
+    code, modules = loaded(program, [command, "--help"], tmp_path)
+    assert 0 == code
+    assert {"click", program} == foreign(modules)
+
+
+def test_a_run_does_not_import_scipy_stats(tmp_path: Path) -> None:
+    """A whole run, from config to reports: ``scipy.stats`` alone would take longer than all of it."""
+    shutil.copytree(EXAMPLE, tmp_path / "bot")
+    code, modules = loaded("evalrun", ["run", "bot/config.yaml", "--live", "--output", "run"], tmp_path)
+    assert 0 == code
+    assert (tmp_path / "run" / "run.json").is_file()
+    assert "scipy.special" in modules
+    assert "scipy.stats" not in modules
+
+
+def test_the_statistics_of_a_run_do_not_import_scipy_stats(tmp_path: Path) -> None:
+    """``import evalrun.stats`` leaves it to those who need it."""
+    script = "import evalrun.stats, sys; sys.exit('scipy.stats' in sys.modules)"
+    assert 0 == subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=False).returncode
