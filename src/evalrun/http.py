@@ -9,21 +9,28 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import ipaddress
+import socket
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+import aiohttp
 import httpx
 import stamina
+from aiohttp.abc import ResolveResult
 from httpx_aiohttp import AiohttpTransport
 
 from evalrun.errors import UnavailableError
 
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
-RETRY_AFTER_CAP = 60.0
+RETRY_AFTER_LIMIT = 60.0
+"""Seconds. A server that asks for a longer wait is not asked again: sooner than it wants would be wrong."""
 MISS_HEADER = "x-evalrun-miss"
 
 
@@ -54,23 +61,89 @@ def join_url(base: str, path: str) -> str:
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """Seconds the server asks to wait (either form of the header), at most a minute; None if it does not."""
+    """Seconds the server asks to wait, in either form of the header; None if it does not."""
     text = response.headers.get("retry-after", "").strip()
-    if not text:
-        return None
-    if text.isdigit():
-        return min(float(text), RETRY_AFTER_CAP)
+    if text.isascii() and text.isdigit():
+        return float(text)
     try:
         when = email.utils.parsedate_to_datetime(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
-    return min(max(when - time.time(), 0.0), RETRY_AFTER_CAP)
+    return max(when - time.time(), 0.0)
+
+
+def proxy_of(url: str) -> str | None:
+    """The proxy that the environment names for ``url``; none for this machine."""
+    parts = urlsplit(url)
+    if is_loopback(url) or proxy_bypass(parts.hostname or ""):
+        return None
+    named = getproxies()
+    return named.get(parts.scheme) or named.get("all")
+
+
+class _Resolver(aiohttp.ThreadedResolver):
+    """Knows localhost by both its addresses, whatever the machine's own list of hosts says."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a host."""
+        if host != "localhost":
+            return await super().resolve(host, port, family)
+        both = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=0)
+            for kind, address in both
+        ]
+
+
+class Network(AiohttpTransport):
+    """The transport that really connects. It keeps no cookies: a draw must not know of the one before."""
+
+    def __init__(self, base_url: str, concurrency: int) -> None:
+        # Reading the authorities takes 80 ms, and a plain connection asks none of them.
+        secure = urlsplit(base_url).scheme == "https"
+        trusted = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        super().__init__(verify=trusted, proxy=_proxy(base_url), client=self._session)
+        self._kept_alive = concurrency + 4
+
+    def _session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=self._kept_alive, ssl=self.ssl_context, resolver=_Resolver(), use_dns_cache=False
+        )
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """One request.
+
+        Raises:
+            httpx.TransportError: no connection, or what came back is no HTTP.
+        """
+        try:
+            return await super().handle_async_request(request)
+        except aiohttp.ClientError as error:
+            raise httpx.RemoteProtocolError(f"no HTTP: {error}") from None
+
+
+def _proxy(base_url: str) -> httpx.Proxy | None:
+    found = proxy_of(base_url)
+    if found is None:
+        return None
+    if urlsplit(found).scheme not in ("http", "https"):
+        raise UnavailableError(
+            f"{base_url}: a proxy of kind '{urlsplit(found).scheme}' cannot be used",
+            "set HTTP_PROXY or HTTPS_PROXY to an http:// proxy, or NO_PROXY to this host",
+        )
+    return httpx.Proxy(found)
 
 
 def network(base_url: str, concurrency: int) -> httpx.AsyncBaseTransport:
-    """The transport that really connects: one pool, kept alive for as many calls as may be in flight."""
-    limits = httpx.Limits(max_connections=concurrency + 4, max_keepalive_connections=concurrency + 4)
-    return AiohttpTransport(limits=limits, trust_env=not is_loopback(base_url))
+    """The transport that really connects: one pool, kept alive for as many calls as may be in flight.
+
+    Raises:
+        UnavailableError: the environment names a proxy of a kind that cannot be used.
+    """
+    return Network(base_url, concurrency)
 
 
 @dataclass(frozen=True)
@@ -92,7 +165,7 @@ class Retryable(Exception):
 def _backoff(error: Exception) -> bool | float:
     if isinstance(error, Retryable):
         wait = retry_after(error.response)
-        return wait if wait is not None else True
+        return True if wait is None else wait <= RETRY_AFTER_LIMIT and wait
     return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.ReadTimeout)
 
 
@@ -165,6 +238,7 @@ class Service:
         base_url: scheme, host, optional port and path.
         limits: what it may be asked.
         transport: what connects; the network by default.
+        launched: whether its port is one of this run only, which stands in no result.
     """
 
     def __init__(
@@ -175,13 +249,16 @@ class Service:
         *,
         headers: Mapping[str, str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        launched: bool = False,
     ) -> None:
         self.name = name
         self.base_url = base_url
+        self._launched = launched
         self._transport = RetryTransport(limits, transport or network(base_url, limits.concurrency))
         self._client = httpx.AsyncClient(
             transport=self._transport,
             headers=dict(headers or {}),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             timeout=httpx.Timeout(limits.timeout, connect=min(10.0, limits.timeout)),
             trust_env=False,
         )
@@ -203,12 +280,23 @@ class Service:
         """One call with a JSON body; returns the last response, whatever its status.
 
         Raises:
-            UnavailableError: no whole reply, or no connection; names the URL tried.
+            UnavailableError: no whole reply, or no connection; names what was tried.
         """
         url = join_url(self.base_url, path)
         try:
             extensions = {"watch": watch} if watch else {}
             return await self._client.request(method, url, json=body, extensions=extensions)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             reason = str(error) or type(error).__name__
-            raise UnavailableError(f"{self.name}: {url}: {reason}") from None
+            proxy = proxy_of(self.base_url)
+            via = f" through the proxy {urlsplit(proxy).hostname}:{urlsplit(proxy).port}" if proxy else ""
+            if self._launched:  # the port is in what the network says, too
+                words = reason if isinstance(error, httpx.ReadTimeout) else "no connection, or it broke off"
+                raise UnavailableError(
+                    f"{self.name}: {self.shown(path)}: {words}", f"{url}: {reason}"
+                ) from None
+            raise UnavailableError(f"{self.name}: {url}{via}: {reason}") from None
+
+    def shown(self, path: str) -> str:
+        """How messages name a path of this service: by its whole URL, unless its port is of this run only."""
+        return (path or "/") if self._launched else join_url(self.base_url, path)

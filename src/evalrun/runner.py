@@ -129,7 +129,8 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
             fresh_cache=plan.mode == "record",
         )
         url = (await stack.enter_async_context(process)).url
-    client = Service("the bot", url, limits, headers=getattr(options, "headers", None))
+    headers = getattr(options, "headers", None)
+    client = Service("the bot", url, limits, headers=headers, launched=launch is not None)
     await stack.enter_async_context(client)
     made: Target = target_of(config)(
         options, client, temperature=config.temperature, max_tokens=config.max_tokens

@@ -99,7 +99,8 @@ class Http:
         body = filled(self._options.body, {"question": case.question, "history": history, "seed": seed})
         response = await self._service.call(self._options.method, self._options.path, body, watch=watch)
         if not 200 <= response.status_code < 300:
-            raise UnavailableError(f"HTTP {response.status_code}: {response.text[:200]}")
+            where = self._service.shown(self._options.path)
+            raise UnavailableError(f"{where}: HTTP {response.status_code}: {response.text[:200]}")
         try:
             value = response.json()
         except ValueError:
@@ -107,7 +108,7 @@ class Http:
         return Reply(answer=self._said(value), context=self._found(value))
 
     def _said(self, value: Any) -> str:
-        answer = self._answer.search(value)
+        answer = _search(self._answer, value)
         if not isinstance(answer, str):
             known = ", ".join(sorted(value)) if isinstance(value, dict) else type(value).__name__
             raise BadReply(f"no answer at '{self._options.answer}'; the reply has: {known}")
@@ -116,10 +117,17 @@ class Http:
     def _found(self, value: Any) -> Context | None:
         if self._contexts is None:
             return None
-        found = self._contexts.search(value)
+        found = _search(self._contexts, value)
         if not isinstance(found, list):
             raise BadReply(f"no list of contexts at '{self._options.contexts}'")
         return Context.of(tuple(_chunk(number, item) for number, item in enumerate(found, start=1)))
+
+
+def _search(expression: Any, value: Any) -> Any:
+    try:
+        return expression.search(value)
+    except JMESPathError as error:
+        raise BadReply(f"{expression.expression}: {error}") from None
 
 
 def _chunk(number: int, item: Any) -> Chunk:

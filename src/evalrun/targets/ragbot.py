@@ -42,7 +42,10 @@ class Ragbot:
         response = await self._service.call("GET", "/about")
         if response.status_code != 200:
             raise _refused("/about", response)
-        value = response.json()
+        try:
+            value = response.json()
+        except ValueError:
+            raise BadReply("/about: the reply is not JSON", "is it a ragbot that listens there?") from None
         return value if isinstance(value, dict) else {}
 
     async def retrieve(self, case: Case) -> Context:
