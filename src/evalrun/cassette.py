@@ -116,7 +116,11 @@ class RecordingMiss(RecordingError):
     """Raised by the transport where a replay has no line; carries the miss."""
 
     def __init__(self, miss: Miss) -> None:
-        super().__init__(f"{'stale' if miss.stale else 'no'} recording: {miss.difference}")
+        kind = "a stale" if miss.stale else "no"
+        super().__init__(
+            f"{kind} recording of {miss.path}: {miss.difference}",
+            f"{miss.book}.jsonl of the cassette has no such line; --record-missing records it",
+        )
         self.miss = miss
 
 
@@ -225,23 +229,29 @@ class Cassette:
     def miss(self, book: Book, address: Address | None, path: str, body: Any) -> Miss:
         """Note a request without a line, and say what differs from the nearest one."""
         near = self._lines[book].at.get(address, []) if address else []
-        nearest = next((line for line in near if line.path == path), None)
+        near = [*self._waiting(book, address), *near]
+        nearest = next((line.request for line in near if line.path == path), None)
+        asked = blanked(without_empty(body), self.ignore)
         found = Miss(
             book,
             address,
             path,
             stale=nearest is not None,
-            difference=difference(nearest.request, body) if nearest else "never recorded",
+            difference=difference(blanked(nearest, self.ignore), asked) if nearest else "never recorded",
         )
         self.misses.append(found)
         return found
 
     def may_ask(self, book: Book, address: Address | None) -> bool:
-        """Whether a request without a line may go upstream."""
+        """Whether a request without a line may go upstream: one of a draw with other lines is stale."""
         if self.mode != "record":
             return self.mode == "live"
-        stale = book == "bot" and address is not None and address in self._lines[book].at
-        return self.refresh or not stale
+        return self.refresh or book == "judge" or not self._waiting(book, address)
+
+    def _waiting(self, book: Book, address: Address | None) -> list[Exchange]:
+        """The lines of an address that nothing has asked for yet."""
+        lines = self._lines[book].at.get(address, []) if address else []
+        return [line for line in lines if (address, line.key) not in self._used[book]]
 
     # ------------------------------------------------------------ storing
 
@@ -256,11 +266,9 @@ class Cassette:
         self._appenders[book].write(line)
         self._touch(line)
 
-    def use(self, book: Book, line: Exchange) -> None:
-        """Note that a line belongs to what is recorded now."""
-        self._used[book].add((address_of(line), line.key))
-        if self.mode == "record" and line.source not in self.sources.sources:
-            self._touch(line)  # a recording that was killed has lines, but no source.json yet
+    def use(self, book: Book, line: Exchange, address: Address | None) -> None:
+        """Note that a request of ``address`` was answered by this line."""
+        self._used[book].add((address, line.key))
 
     def _touch(self, line: Exchange) -> None:
         body = line.request if isinstance(line.request, dict) else {}
@@ -271,31 +279,41 @@ class Cassette:
             parameters = {key: value for key, value in options.items() if key != "seed"}
             self._touched[line.source] = (str(body.get("model", "")), parameters)
 
-    def close(self) -> None:
+    def close(self, *, whole: bool = False) -> None:
         """Sort what was recorded and put it in place; write ``source.json``.
 
-        With ``refresh``, the lines of an address that was answered anew and were not used again go.
+        With ``refresh``, lines go that the draws asked for now did not use again. ``whole``: every planned
+        draw was answered and judged; else a line that draws share may be that of one which was not.
         """
         for appender in self._appenders.values():
             appender.close()
-        if self.path is None or not (self._appenders or self._touched):
+        if self.path is None or not self._appenders:
             return
-        for book in self._appenders:
-            data = b"".join(to_line(line) for line in sorted(self._kept(book), key=line_order))
-            write_atomically(self.path / f"{book}.jsonl", data)
+        for book in BOOKS if self.refresh else tuple(self._appenders):
+            if lines := sorted(self._kept(book, whole), key=line_order):
+                write_atomically(self.path / f"{book}.jsonl", b"".join(to_line(line) for line in lines))
         self._appenders.clear()
         self._write_sources(self.path)
 
-    def _kept(self, book: Book) -> list[Exchange]:
+    def _kept(self, book: Book, whole: bool) -> list[Exchange]:
         lines = self._lines[book].all()
         if book == "judge":
             smallest = {line.key: line for line in sorted(lines, key=line_order, reverse=True)}
             lines = list(smallest.values())
         if not self.refresh:
             return lines
-        renewed = {address for address, _ in self._used["bot"]}
-        used = {key for _, key in self._used[book]}
-        return [line for line in lines if address_of(line) not in renewed or line.key in used]
+        used = self._used[book]
+        asked, keys = {address for address, _ in used}, {key for _, key in used}
+
+        def dead(line: Exchange) -> bool:
+            address = address_of(line)
+            if address not in asked:
+                return False
+            if book == "judge" or address is None:  # several draws may share it
+                return whole and line.key not in keys
+            return (address, line.key) not in used
+
+        return [line for line in lines if not dead(line)]
 
     def _write_sources(self, path: Path) -> None:
         today = date.today().isoformat()
@@ -351,14 +369,13 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         self._upstream = upstream
         self._observe = observe
         self._base_path = base_path.rstrip("/")
-        self._occurrences: dict[tuple[Address, str], int] = {}
+        self._occurrences: dict[Address, dict[str, int]] = {}
         self._flights: dict[str, asyncio.Lock] = {}
         self._shared: dict[str, Exchange] = {}
 
     def begin(self, address: Address) -> None:
         """A new attempt of a draw: identical requests count from 0 again."""
-        for known in [known for known in self._occurrences if known[0] == address]:
-            del self._occurrences[known]
+        self._occurrences.pop(address, None)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Replay or forward one request.
@@ -391,13 +408,14 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         if address is not None and kept is not None and address < kept and self.cassette.mode != "replay":
             line = line.model_copy(update=address._asdict())
             self.cassette.store(self.book, line)
-            self._seen(line)
+            self._seen(line, address)
+        self.cassette.use(self.book, line, address)
         return line
 
-    def _seen(self, line: Exchange) -> None:
+    def _seen(self, line: Exchange, address: Address | None) -> None:
         if self.book == "judge":
             self._shared[line.key] = line
-        self.cassette.use(self.book, line)
+        self.cassette.use(self.book, line, address)
         self._observe(line)
 
     async def _answer(
@@ -406,7 +424,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         line = self.cassette.find(self.book, address, key)
         if line is not None and self.cassette.mode != "live":
             self.cassette.replayed += 1
-            self._seen(line)
+            self._seen(line, address)
             return _response(line, request)
         if not self.cassette.may_ask(self.book, address) or self._upstream is None:
             raise RecordingMiss(self.cassette.miss(self.book, address, path, body))
@@ -415,20 +433,20 @@ class CassetteTransport(httpx.AsyncBaseTransport):
     def _occurrence(self, address: Address | None, method: str, path: str, body: Any) -> int:
         if address is None or self.book == "judge":
             return 0
-        base = (address, exchange_key(method, path, body, 0, self.cassette.ignore))
-        count = self._occurrences.get(base, 0)
-        self._occurrences[base] = count + 1
-        return count
+        counts = self._occurrences.setdefault(address, {})
+        first = exchange_key(method, path, body, 0, self.cassette.ignore)
+        counts[first] = counts.get(first, -1) + 1
+        return counts[first]
 
     async def _forward(
         self, request: httpx.Request, path: str, body: Any, key: str, address: Address | None
     ) -> httpx.Response:
         assert self._upstream is not None
         started = time.perf_counter()
-        response = await self._upstream.handle_async_request(request)
-        raw = await response.aread()
         self.cassette.calls += 1
-        content = httpx.Response(response.status_code, headers=response.headers, content=raw).text
+        response = await self._upstream.handle_async_request(request)
+        await response.aread()
+        content, media_type = response.text, response.headers.get("content-type", "").partition(";")[0]
         if 200 <= response.status_code < 300 and not _only_error(content):
             line = Exchange(
                 source=self.book,
@@ -438,7 +456,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
                 turn=address.turn if address else None,
                 method=request.method,
                 path=path,
-                media_type=response.headers.get("content-type", "").partition(";")[0],
+                media_type=media_type,
                 request=without_empty(body),
                 status=response.status_code,
                 reply=content,
@@ -446,11 +464,13 @@ class CassetteTransport(httpx.AsyncBaseTransport):
                 finish=output_of(content).finish if is_generation(path) else None,
             )
             self.cassette.store(self.book, line)
-            self._seen(line)
-        headers = {"content-type": response.headers.get("content-type", "application/json")}
+            self._seen(line, address)
+        headers = {"content-type": media_type or "application/json"}
         if "retry-after" in response.headers:
             headers["retry-after"] = response.headers["retry-after"]
-        return httpx.Response(response.status_code, headers=headers, text=content, request=request)
+        return httpx.Response(
+            response.status_code, headers=headers, content=content.encode(), request=request
+        )
 
     async def aclose(self) -> None:
         """Close what connects upstream."""

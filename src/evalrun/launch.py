@@ -13,7 +13,6 @@ import signal
 import socket
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +23,7 @@ from evalrun.errors import UnavailableError
 from evalrun.http import join_url
 
 _TAIL_LINES = 20
+_TAIL_BYTES = 8192
 _GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
@@ -89,23 +89,26 @@ class Launch:
         self._timeout = timeout
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._tail = b""
 
     def _filled(self, text: str, tap: str) -> str:
         return text.replace("{port}", str(self.port)).replace("{tap}", tap)
 
     async def __aenter__(self) -> Launch:
         program = find_program(self._command[0], self._folder)
-        self._process = await asyncio.create_subprocess_exec(
-            program,
-            *self._command[1:],
-            cwd=self._folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **self._env},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                program,
+                *self._command[1:],
+                cwd=self._folder,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **self._env},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UnavailableError(f"target.launch.command: {program}: {error.strerror}") from None
         self._reader = asyncio.create_task(self._read())
         try:
             await self._wait_until_ready()
@@ -122,17 +125,20 @@ class Launch:
     async def _read(self) -> None:
         assert self._process is not None
         assert self._process.stdout is not None
-        while line := await self._process.stdout.readline():
-            self._tail.append(line.decode("utf-8", "replace").rstrip())
+        # By chunk, not by line: a line may be longer than any limit, and who does not read blocks the bot.
+        while chunk := await self._process.stdout.read(_TAIL_BYTES):
+            self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
 
     def last_words(self) -> str:
         """The last lines the bot wrote."""
-        return "\n".join(f"    {line}" for line in self._tail)
+        lines = self._tail.decode("utf-8", "replace").rstrip().split("\n")[-_TAIL_LINES:]
+        return "\n".join(f"    {line.rstrip()}" for line in lines)
 
     async def _wait_until_ready(self) -> None:
         assert self._process is not None
         deadline = asyncio.get_running_loop().time() + self._timeout
-        async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:
+        # Certificates are not read for a bot on this machine: that takes longer than most bots to start.
+        async with httpx.AsyncClient(trust_env=False, verify=False, timeout=2.0) as client:
             while asyncio.get_running_loop().time() < deadline:
                 if self._process.returncode is not None:
                     raise await self._died()

@@ -78,6 +78,17 @@ class Pipeline:
             for _ in range(judges):
                 tasks.create_task(self._judge_all(answered))
 
+    @property
+    def whole(self) -> bool:
+        """Whether every draw of an unfiltered plan was answered and judged."""
+        judged = self.plan.draws if self.judge else 0
+        tally = self.tally
+        return (
+            not self.plan.partial
+            and tally.draws["ok"] == self.plan.draws
+            and (tally.judgements.total() - tally.judgements["service"] >= judged)
+        )
+
     async def _then_end(
         self, asking: Coroutine[Any, Any, None], answered: asyncio.Queue[Sample | None], judges: int
     ) -> None:

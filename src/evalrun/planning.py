@@ -108,7 +108,7 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
         raise InputError(problems)
     groups = {group for case in dataset.cases for group in case.groups}
     problems += check_gates(config, {metric.id: metric for metric in all_metrics(scorers)}, groups)
-    problems += problems or _infeasible(config, scorers, dataset.cases)
+    problems = problems or _infeasible(config, scorers, dataset.cases)
     if problems:
         raise InputError(problems)
     partial = str(selection) if selection and str(selection) else None

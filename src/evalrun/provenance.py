@@ -17,7 +17,7 @@ from evalrun.digest import context_block, context_digest
 from evalrun.records import Case, Context, Exchange, Message
 
 GENERATIONS = ("/api/chat", "/api/generate", "/chat/completions", "/completions")
-_OPENING = re.compile(r"^<<context [0-9a-f]{16}>>$", re.MULTILINE)
+_OPENING = re.compile(r"<<context [0-9a-f]{16}>>")
 _CHARACTERS_PER_TOKEN = 10
 
 
@@ -73,7 +73,8 @@ def window_of(body: Any) -> tuple[int | None, int]:
     """(``num_ctx``, ``num_predict``) of a model call; the first None where it is not sent."""
     options = body.get("options") if isinstance(body, dict) else None
     options = options if isinstance(options, dict) else {}
-    return options.get("num_ctx"), options.get("num_predict") or 0
+    window, predicted = options.get("num_ctx"), options.get("num_predict")
+    return window if isinstance(window, int) else None, predicted if isinstance(predicted, int) else 0
 
 
 def output_of(reply: str) -> Output:
@@ -82,20 +83,24 @@ def output_of(reply: str) -> Output:
     finish: str | None = None
     tokens: list[int | None] = [None, None]
     for value in _values(reply):
-        message = value.get("message")
-        choice = (value.get("choices") or [{}])[0]
-        if isinstance(message, dict):
-            parts.append(message.get("content") or "")
-        elif "response" in value:
-            parts.append(value["response"] or "")
-        elif isinstance(choice, dict):
-            said = choice.get("message") or choice.get("delta") or {}
-            parts.append(said.get("content") or choice.get("text") or "")
-        finish = value.get("done_reason") or choice.get("finish_reason") or finish
-        usage = value.get("usage") or {}
-        tokens[0] = value.get("prompt_eval_count", usage.get("prompt_tokens", tokens[0]))
-        tokens[1] = value.get("eval_count", usage.get("completion_tokens", tokens[1]))
+        choices = value.get("choices")
+        choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        said = _mapping(value.get("message") or choice.get("message") or choice.get("delta"))
+        texts = (said.get("content"), value.get("response"), choice.get("text"))
+        parts.append(next((text for text in texts if isinstance(text, str)), ""))
+        reason = value.get("done_reason") or choice.get("finish_reason")
+        finish = reason if isinstance(reason, str) else finish
+        usage = _mapping(value.get("usage"))
+        counts = (
+            value.get("prompt_eval_count", usage.get("prompt_tokens")),
+            value.get("eval_count", usage.get("completion_tokens")),
+        )
+        tokens = [new if isinstance(new, int) else old for new, old in zip(counts, tokens, strict=True)]
     return Output("".join(parts), finish, tokens[0], tokens[1])
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _values(reply: str) -> Iterable[dict[str, Any]]:
@@ -132,7 +137,8 @@ def check_block(prompt: Sequence[str], context: Context, case: Case) -> None:
         )
     rest = text.replace(block, "")
     for own in (case.question, *(turn.content for turn in case.history)):
-        rest = rest.replace(own, "")
+        if _OPENING.search(own):  # the user's own words, which are no context
+            rest = rest.replace(own, "")
     if _OPENING.search(rest):
         raise ChainBroken("the prompt holds a second context beside the graded one")
 

@@ -49,7 +49,7 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
         UnavailableError: the bot cannot be had at all, or there is no recording.
     """
     started, clock = datetime.now().astimezone(), time.perf_counter()
-    cassette = _cassette(plan, refresh)
+    cassette, whole = _cassette(plan, refresh), False
     try:
         async with AsyncExitStack() as stack:
             bot = await _bot(stack, plan, cassette, _into(folder))
@@ -58,8 +58,9 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
             about = await bot.target.about()
             work = Pipeline(plan, folder, sampler, judge, progress, cassette, bot.target.offers.seed)
             await work.run()
+            whole = work.whole
     finally:
-        cassette.close()
+        cassette.close(whole=whole)
         folder.close()
         progress.stop()
     header = conclude(plan, folder, cassette, work.tally, about, judge)

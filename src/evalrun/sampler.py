@@ -110,6 +110,9 @@ class Sampler:
         started = time.perf_counter()
         reply = await self._target.answer(case, sent, empty.seed, self._watch(address))
         seconds = time.perf_counter() - started
+        miss = self._tap.missed(address) if self._tap else None
+        if miss is not None and miss.miss.address == address:
+            raise miss  # whatever the bot made of it
         answer = utf8(reply.answer).decode()
         if not answer.strip():
             raise UnavailableError("the answer is empty")
