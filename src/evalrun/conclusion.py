@@ -35,7 +35,8 @@ def conclude(
     config = plan.config
     estimates = summarise(plan.metrics, plan.cases, folder.scores(), config.draws)
     verdicts = () if plan.partial else verdicts_of(plan, estimates)
-    errors = [*_stale(cassette), *tally.broken[:_NAMED], *_unavailable(plan, tally)]
+    unavailable = _unavailable(folder, tally)
+    errors = [*_stale(cassette), *sorted(tally.broken)[:_NAMED], *unavailable]
     if tally.out_of_budget:
         errors.append(tally.out_of_budget)
     return RunHeader(
@@ -56,7 +57,7 @@ def conclude(
         temperature=config.temperature,
         partial=plan.partial,
         complete=not tally.out_of_budget,
-        exit_code=worst(_codes(plan, cassette, tally, verdicts)),
+        exit_code=worst(_codes(tally, verdicts, unavailable=bool(cassette.misses or unavailable))),
         levels=dict(sorted(tally.levels.items())),
         demanded_level=config.provenance,
         recorded=cassette.recorded,
@@ -98,11 +99,11 @@ def _judge_info(plan: Plan, judge: Judge | None, tally: Tally, about: dict[str, 
     )
 
 
-def _codes(plan: Plan, cassette: Cassette, tally: Tally, verdicts: tuple[Verdict, ...]) -> list[ExitCode]:
+def _codes(tally: Tally, verdicts: tuple[Verdict, ...], *, unavailable: bool) -> list[ExitCode]:
     codes = []
     if tally.broken:
         codes.append(ExitCode.PROVENANCE)
-    if cassette.misses or _unavailable(plan, tally):
+    if unavailable:
         codes.append(ExitCode.UNAVAILABLE)
     if any(verdict.decision == "fails" for verdict in verdicts):
         codes.append(ExitCode.GATE_FAILED)
@@ -111,14 +112,16 @@ def _codes(plan: Plan, cassette: Cassette, tally: Tally, verdicts: tuple[Verdict
     return codes
 
 
-def _unavailable(plan: Plan, tally: Tally) -> list[str]:
-    """A service that never once answered: that is no scattered error."""
-    found = []
+def _unavailable(folder: RunFolder, tally: Tally) -> list[str]:
+    """A bot that ended, or a service that never once answered: those are no scattered errors."""
+    found = [tally.ended] if tally.ended else []
     if tally.draws["service"] and tally.draws["service"] == tally.draws.total():
-        found.append(f"the bot gave no answer at all ({tally.draws['service']} draws tried)")
+        reason = next(draw.error for draw in folder.draws())
+        found.append(f"the bot gave no answer at all ({tally.draws['service']} draws tried): {reason}")
     judged = tally.judgements
     if judged["service"] and judged["service"] == judged.total():
-        found.append(f"the judge gave no verdict at all ({judged['service']} answers tried)")
+        reason = next(judgement.error for judgement in folder.judgements())
+        found.append(f"the judge gave no verdict at all ({judged['service']} answers tried): {reason}")
     return found
 
 
@@ -149,12 +152,12 @@ def _by_case(misses: list[Miss]) -> dict[str, tuple[set[Address | None], Miss]]:
 def _told(what: str, cases: dict[str, tuple[set[Address | None], Miss]]) -> list[str]:
     if not cases:
         return []
-    count = sum(len(addresses) for addresses, _ in cases.values())
+    count, of = sum(len(addresses) for addresses, _ in cases.values()), len(cases)
     stale = any(miss.stale for _, miss in cases.values())
     word = "a stale recording" if stale else "no recording"
     names = ", ".join(list(cases)[:_NAMED]) + (
         f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
     )
-    lines = [f"{count} {what} of {len(cases)} cases have {word}: {names}"]
+    lines = [f"{count} {what} of {of} case{'s' if of > 1 else ''} have {word}: {names}"]
     differences = list(dict.fromkeys(f"{case}: {miss.difference}" for case, (_, miss) in cases.items()))
     return lines + [f"  {line}" for line in differences[:3]]

@@ -158,16 +158,13 @@ class Launch:
         assert self._process is not None
         if self._reader is not None:
             await asyncio.wait([self._reader], timeout=1.0)
-        return UnavailableError(
-            f"the bot ended with code {self._process.returncode} before it was ready; "
-            f"its last output:\n{self.last_words()}",
-            "run it by hand: " + " ".join(self._command),
-        )
+        return UnavailableError(self.ended(), "run it by hand: " + " ".join(self._command))
 
-    @property
-    def dead(self) -> bool:
-        """Whether the bot ended by itself."""
-        return self._process is not None and self._process.returncode is not None
+    def ended(self) -> str:
+        """How the bot ended by itself, with its last output; empty while it runs."""
+        if self._process is None or self._process.returncode is None:
+            return ""
+        return f"the bot ended with code {self._process.returncode}; its last output:\n{self.last_words()}"
 
     async def _stop(self) -> None:
         process = self._process

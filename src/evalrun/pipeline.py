@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -34,7 +34,10 @@ class Progress(Protocol):
 
 @dataclass
 class Tally:
-    """What is known of a run beside its journals: how its draws ended, and what the judge needed."""
+    """What is known of a run beside its journals: how its draws ended, and what the judge needed.
+
+    ``ended`` holds the last words of a bot that ended by itself.
+    """
 
     draws: Counter[str] = field(default_factory=Counter)
     levels: Counter[str] = field(default_factory=Counter)
@@ -43,6 +46,7 @@ class Tally:
     reasks: int = 0
     broken: list[str] = field(default_factory=list)
     out_of_budget: str = ""
+    ended: str = ""
 
 
 @dataclass
@@ -56,6 +60,7 @@ class Pipeline:
     progress: Progress
     cassette: Cassette
     concurrent: bool
+    ended: Callable[[], str] = str
     tally: Tally = field(default_factory=Tally)
     _contexts: set[tuple[str, str]] = field(default_factory=set)
     _started: float = field(default_factory=time.perf_counter)
@@ -86,7 +91,7 @@ class Pipeline:
         return (
             not self.plan.partial
             and tally.draws["ok"] == self.plan.draws
-            and (tally.judgements.total() - tally.judgements["service"] >= judged)
+            and tally.judgements.total() - tally.judgements["service"] - tally.judgements["budget"] >= judged
         )
 
     async def _then_end(
@@ -103,13 +108,14 @@ class Pipeline:
 
         async def worker() -> None:
             for case, index in work:
-                if self._spent():
+                if self.ended() or self._spent():
                     return
                 await self._ask(case, index, answered)
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(workers):
                 tasks.create_task(worker())
+        self.tally.ended = self.ended()
 
     def _spent(self) -> bool:
         budget = self.plan.config.budget
@@ -166,6 +172,8 @@ class Pipeline:
         if LEVELS.index(draw.level) < LEVELS.index(demanded):
             reason = f"provenance: the proof is '{draw.level}', this config demands '{demanded}'"
             return missing.model_copy(update={"error": reason})
+        if self._spent():
+            return missing.model_copy(update={"error": f"budget: {self.tally.out_of_budget}"})
         assert self.judge is not None
         try:
             with addressed(Address(draw.case, draw.index, 0)):

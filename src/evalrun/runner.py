@@ -56,7 +56,8 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
             judge = _judge(stack, plan, cassette, _into(folder))
             sampler = Sampler(bot.target, bot.tap, plan.seeds)
             about = await bot.target.about()
-            work = Pipeline(plan, folder, sampler, judge, progress, cassette, bot.target.offers.seed)
+            at_once = bot.target.offers.seed
+            work = Pipeline(plan, folder, sampler, judge, progress, cassette, at_once, bot.ended)
             await work.run()
             whole = work.whole
     finally:
@@ -100,6 +101,7 @@ class _Bot:
     client: Service
     tap: Tap | None
     target: Target
+    ended: Callable[[], str]
 
 
 async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> _Bot:
@@ -108,6 +110,7 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
     launch, options = config.target.launch, config.target.options
     limits = Limits(**config.target.limits.model_dump())
     url, tap = getattr(options, "url", None) or "", None
+    ended: Callable[[], str] = str
     if launch is not None:
         if any("{tap}" in text for text in (*launch.command, *launch.env.values())):
             upstream = config.cassette.upstream if config.cassette else DEFAULT_OLLAMA
@@ -129,14 +132,14 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
             tap=tap.url if tap else "",
             fresh_cache=plan.mode == "record",
         )
-        url = (await stack.enter_async_context(process)).url
+        url, ended = (await stack.enter_async_context(process)).url, process.ended
     headers = getattr(options, "headers", None)
     client = Service("the bot", url, limits, headers=headers, launched=launch is not None)
     await stack.enter_async_context(client)
     made: Target = target_of(config)(
         options, client, temperature=config.temperature, max_tokens=config.max_tokens
     )
-    return _Bot(client, tap, made)
+    return _Bot(client, tap, made, ended)
 
 
 def _judge(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> Judge | None:

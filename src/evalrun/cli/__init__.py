@@ -6,6 +6,7 @@ Each command imports what it needs inside its body, so that ``--help`` and ``--v
 from __future__ import annotations
 
 import sys
+import traceback
 from importlib.metadata import version as installed_version
 from typing import Any
 
@@ -20,7 +21,7 @@ class _Commands(click.Group):
     """Shows a user's mistake without a traceback, and gives every end its exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        from evalrun.errors import EvalrunError, Interrupted
+        from evalrun.errors import EvalrunError, ExitCode, Interrupted
 
         try:
             return super().invoke(ctx)
@@ -30,6 +31,12 @@ class _Commands(click.Group):
         except EvalrunError as error:
             click.echo(f"evalrun: {error}", err=True)
             ctx.exit(error.exit_code)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception:
+            traceback.print_exc()
+            click.echo("evalrun: this is a fault of evalrun, not of your files", err=True)
+            ctx.exit(ExitCode.FAULT)
 
 
 @click.group(cls=_Commands, context_settings=_CONTEXT)

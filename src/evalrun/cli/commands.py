@@ -51,6 +51,8 @@ def run(
     Without --live or --record, recorded replies are replayed: no key, no model, no network.
     """
     import asyncio
+    import contextlib
+    import signal
 
     from evalrun.errors import UserError
     from evalrun.folders import new_run_folder
@@ -67,7 +69,13 @@ def run(
     plan = make_plan(load(config, overrides), mode, Selection(cases, categories, limit))
     folder = new_run_folder(output, plan.config.name)
     progress = Progress(io.StringIO() if quiet or as_json else sys.stderr)
-    result = asyncio.run(execute(plan, folder, progress, refresh=record_missing))
+    # A job that is cancelled gets SIGTERM: a bot that was launched must not outlive it either.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        result = asyncio.run(execute(plan, folder, progress, refresh=record_missing))
+    finally:
+        with contextlib.suppress(OSError):  # only where nothing came about: no empty folder stays
+            folder.path.rmdir()
     if as_json:
         print_json(result.folder, sys.stdout)
     else:

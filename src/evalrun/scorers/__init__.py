@@ -94,7 +94,7 @@ def _unmeasurable(scorer: Scorer, sample: Sample) -> str | None:
 
 
 def _with_kind(kind: str, reason: str) -> str:
-    return reason if reason.startswith(("recording:", "provenance:")) else f"{kind}: {reason}"
+    return reason if reason.startswith(("recording:", "provenance:", "budget:")) else f"{kind}: {reason}"
 
 
 def _score(sample: Sample, index: int | None, metric: Metric, value: Measured) -> Score:
