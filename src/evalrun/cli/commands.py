@@ -54,6 +54,7 @@ def run(
     import contextlib
     import signal
 
+    from evalrun.cassette import Mode
     from evalrun.errors import UserError
     from evalrun.folders import new_run_folder
     from evalrun.planning import Selection, load, make_plan
@@ -63,7 +64,7 @@ def run(
 
     if live + record + record_missing > 1:
         raise UserError("--live, --record and --record-missing exclude each other", "choose one")
-    mode = "live" if live else "record" if record or record_missing else "replay"
+    mode: Mode = "live" if live else "record" if record or record_missing else "replay"
     if draws is not None:
         overrides = (*overrides, f"draws={draws}")
     plan = make_plan(load(config, overrides), mode, Selection(cases, categories, limit))

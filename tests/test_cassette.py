@@ -1,0 +1,514 @@
+"""Recorded exchanges: their keys, when one is replayed, recorded or refused, and what is never stored."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from aiohttp import web
+
+from evalrun.cassette import (
+    Address,
+    Book,
+    Cassette,
+    CassetteTransport,
+    Mode,
+    RecordingMiss,
+    addressed,
+    difference,
+    exchange_key,
+)
+from evalrun.errors import InputError, RecordingError, UserError
+from evalrun.http import network
+from fakes.servers import Handler, Json, scripted, serving
+
+CASES = Path(__file__).parent / "cases"
+A0, A1, B0 = Address("a", 0), Address("a", 1), Address("b", 0)
+
+
+def case(name: str) -> Any:
+    """A case file."""
+    return json.loads((CASES / name).read_text("utf-8"))
+
+
+class Refusing(httpx.AsyncBaseTransport):
+    """Stands where the network would be and lets nobody through."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Never comes back."""
+        raise AssertionError(f"a connection to {request.url} was tried")
+
+
+class Desk:
+    """One cassette with one transport, and a client on it."""
+
+    def __init__(self, cassette: Cassette, book: Book, upstream: httpx.AsyncBaseTransport, url: str) -> None:
+        self.cassette = cassette
+        self.seen: list[Any] = []
+        self.transport = CassetteTransport(cassette, book, upstream, self.seen.append)
+        self.client = httpx.AsyncClient(transport=self.transport, base_url=url)
+
+    async def ask(
+        self, address: Address | None, body: Any, path: str = "/api/chat", **headers: str
+    ) -> httpx.Response:
+        """One request of an address."""
+        with addressed(address):
+            return await self.client.post(path, json=body, headers=headers)
+
+
+@asynccontextmanager
+async def desk(
+    path: Path | None,
+    mode: Mode,
+    url: str = "http://model",
+    book: Book = "bot",
+    whole: bool = False,
+    **options: Any,
+) -> AsyncIterator[Desk]:
+    """A cassette in ``mode``; it is closed at the end, and nothing but ``url`` is reached."""
+    cassette = Cassette(path, mode, **options)
+    upstream = Refusing() if mode == "replay" or url == "http://model" else network(url, 8)
+    made = Desk(cassette, book, upstream, url)
+    try:
+        yield made
+    finally:
+        cassette.close(whole=whole)
+        await made.client.aclose()
+
+
+def chat(text: str, **options: Any) -> Json:
+    """The body of a model call."""
+    return {
+        "model": "m",
+        "messages": [{"role": "user", "content": text}],
+        "stream": False,
+        "options": options,
+    }
+
+
+def says(*texts: str) -> Handler:
+    """A model server that says one text after the other."""
+    return scripted([{"json": {"message": {"content": text}, "done_reason": "stop"}} for text in texts])
+
+
+def said(response: httpx.Response) -> str:
+    """What a model said."""
+    return str(response.json()["message"]["content"])
+
+
+def lines_of(path: Path, book: Book = "bot") -> list[Json]:
+    """The lines of a book."""
+    return [json.loads(line) for line in (path / f"{book}.jsonl").read_text("utf-8").splitlines()]
+
+
+# ---------------------------------------------------------------- keys
+
+
+def test_the_key_is_the_digest_of_method_path_body_and_occurrence() -> None:
+    """A golden vector: nulls and empty lists of the body are left out, the order of its keys is nothing."""
+    body = {"b": [], "model": "m", "a": None, "options": {"seed": 1, "stop": None}}
+    golden = "sha256:fca2f693908ab3099b731c4e7f2635d6568a20dfe1c2dfd651a6a6575ac92efd"
+    assert golden == exchange_key("POST", "/api/chat", body)
+    assert golden != exchange_key("POST", "/api/chat", body, 1)
+
+
+def test_what_is_ignored_changes_no_key() -> None:
+    """A date in a prompt is blanked before the key is taken, wherever it stands."""
+    ignore = [re.compile(r"\d{4}-\d\d-\d\d")]
+    old, new = (
+        exchange_key("POST", "/", chat(f"It is {day}."), 0, ignore) for day in ("2026-01-01", "2026-02-02")
+    )
+    assert old == new
+    assert old != exchange_key("POST", "/", chat("It was 2026-01-01."), 0, ignore)
+
+
+async def test_each_part_of_a_request_is_in_the_key_and_the_host_is_not(tmp_path: Path) -> None:
+    """CA-02: another model, prompt or parameter is a miss; the same request to another host is a hit."""
+    known = case("ca-02-key-parts.json")
+
+    def request(parts: Json) -> Json:
+        messages = [
+            {"role": "system", "content": parts["system"]},
+            {"role": "user", "content": parts["prompt"]},
+        ]
+        options = {key: parts[key] for key in ("temperature", "seed", "max_tokens")}
+        return {"model": parts["model"], "messages": messages, "options": options}
+
+    async with serving(says("first")) as url, desk(tmp_path, "record", url) as made:
+        await made.ask(A0, request(known["base"]))
+    async with desk(tmp_path, "replay", known["base"]["url"].removesuffix("/v1")) as made:
+        assert "first" == said(await made.ask(A0, request(known["base"])))
+    for variant in known["variants"]:
+        host = variant.get("url", known["base"]["url"]).removesuffix("/v1")
+        async with desk(tmp_path, "replay", host) as made:
+            if "url" in variant:
+                assert "first" == said(await made.ask(A0, request(known["base"] | variant)))
+            else:
+                with pytest.raises(RecordingMiss):
+                    await made.ask(A0, request(known["base"] | variant))
+
+
+# ---------------------------------------------------------------- replay and record
+
+
+async def test_draws_keep_their_replies_and_a_new_one_costs_one_call(tmp_path: Path) -> None:
+    """CA-01: three calls when recorded; none when replayed, in the same places; one for a fourth draw."""
+    known = case("ca-01-draws.json")
+    body = chat(known["row"]["question"])
+    async with serving(says(*known["server_in_order"])) as url:
+        async with desk(tmp_path, "record", url) as made:
+            cold = [said(await made.ask(Address("q1", draw), body)) for draw in range(known["draws"])]
+            assert 3 == made.cassette.calls
+        async with desk(tmp_path, "replay") as made:
+            warm = [said(await made.ask(Address("q1", draw), body)) for draw in (2, 0, 1)]
+            assert 0 == made.cassette.calls
+        async with desk(tmp_path, "record", url) as made:
+            more = [said(await made.ask(Address("q1", draw), body)) for draw in range(4)]
+            assert 1 == made.cassette.calls
+    assert ["A", "B", "C"] == cold
+    assert ["C", "A", "B"] == warm
+    assert ["A", "B", "C", "D"] == more
+
+
+async def test_no_failure_is_stored(tmp_path: Path) -> None:
+    """CA-03: a 429, a 503 and a 200 that is only an error are passed on and forgotten; a reply is kept."""
+    known = case("ca-03-errors-not-cached.json")
+    got: list[tuple[int, bool]] = []
+    async with serving(scripted(known["server_in_order"])) as url:
+        for _ in range(known["runs"]):
+            async with desk(tmp_path, "record", url) as made:
+                reply = await made.ask(A0, chat("x"))
+                got.append((reply.status_code, (tmp_path / "bot.jsonl").exists()))
+                assert 1 == made.cassette.calls
+    assert [(429, False), (503, False), (200, False), (200, True)] == got
+    async with desk(tmp_path, "replay") as made:
+        assert "fine" == (await made.ask(A0, chat("x"))).json()["answer"]
+
+
+async def test_identical_requests_of_one_draw_are_told_apart_by_their_order(tmp_path: Path) -> None:
+    """VC-03: a 429 is not stored; then A and B come back in order, and a third is a miss, not B once more."""
+    known = case("vc-03-sequence.json")
+    body = known["request"]["json"]
+    async with serving(scripted(known["recorded"])) as url, desk(tmp_path, "record", url) as made:
+        assert 429 == (await made.ask(A0, body)).status_code
+        made.transport.begin(A0)
+        for _ in range(known["draws"]):
+            await made.ask(A0, body)
+    async with desk(tmp_path, "replay") as made:
+        assert ["A", "B"] == [(await made.ask(A0, body)).json()["answer"] for _ in range(2)]
+        with pytest.raises(RecordingMiss, match="the same request, asked once more"):
+            await made.ask(A0, body)
+
+
+async def test_a_new_attempt_counts_identical_requests_from_the_start(tmp_path: Path) -> None:
+    """A draw that is asked again gets the reply it got before."""
+    async with serving(says("A", "B")) as url, desk(tmp_path, "record", url) as made:
+        assert "A" == said(await made.ask(A0, chat("x")))
+        made.transport.begin(A0)
+        assert "A" == said(await made.ask(A0, chat("x")))
+        assert "B" == said(await made.ask(A0, chat("x")))
+
+
+async def test_a_replay_without_its_line_connects_to_nothing_and_writes_nothing(tmp_path: Path) -> None:
+    """VC-04: no folder, or no such line: an error that names file and request, no connection, no file."""
+    known = case("vc-04-replay-miss.json")
+    missing = tmp_path / known["cassette"]
+    with pytest.raises(RecordingError, match=r"does-not-exist\.json: no recording here"):
+        Cassette(missing, "replay")
+    assert not missing.exists()
+    tmp_path.joinpath("empty").mkdir()
+    async with desk(tmp_path / "empty", "replay") as made:
+        with pytest.raises(RecordingMiss) as caught:
+            await made.ask(A0, known["request"]["json"], known["request"]["path"])
+    assert "no recording of /ask: never recorded" == caught.value.message
+    assert "bot.jsonl" in caught.value.hint
+    assert [] == list((tmp_path / "empty").iterdir())
+
+
+async def test_a_compressed_reply_is_stored_as_text_and_replayed_as_it_was(tmp_path: Path) -> None:
+    """VC-02: what was unpacked once is not unpacked again."""
+    known = case("vc-02-gzip.json")["server"]
+    packed = gzip.compress(json.dumps(known["json_gzipped"]).encode())
+
+    async def handle(request: web.Request) -> web.Response:
+        return web.Response(body=packed, headers=known["headers"])
+
+    async with serving(handle) as url, desk(tmp_path, "record", url) as made:
+        live = await made.ask(A0, chat("x"))
+    async with desk(tmp_path, "replay") as made:
+        replayed = await made.ask(A0, chat("x"))
+    assert known["json_gzipped"] == live.json() == replayed.json()
+    assert known["json_gzipped"] == json.loads(lines_of(tmp_path)[0]["reply"])
+    assert live.headers["content-type"] == replayed.headers["content-type"] == "application/json"
+    assert str(len(live.content)) == live.headers["content-length"] == replayed.headers["content-length"]
+
+
+async def test_a_reply_in_another_encoding_keeps_its_letters(tmp_path: Path) -> None:
+    """Latin-1 from the server is UTF-8 in the file and towards the bot, which is told so or told nothing."""
+
+    async def handle(request: web.Request) -> web.Response:
+        return web.Response(
+            body="é".encode("latin-1"), headers={"content-type": "text/plain; charset=latin-1"}
+        )
+
+    async with serving(handle) as url, desk(tmp_path, "record", url) as made:
+        assert "é" == (await made.ask(A0, chat("x"))).text
+    async with desk(tmp_path, "replay") as made:
+        assert "é" == (await made.ask(A0, chat("x"))).text
+
+
+async def test_no_header_reaches_the_file(tmp_path: Path) -> None:
+    """VC-01: a key sent in a header is in no file: not when recorded, added to, or when lines are dropped."""
+    known = case("vc-01-header-secret.json")["requests"]
+    secret = "FAKE-KEY-1111"
+
+    def clean() -> bool:
+        data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        texts = (secret.encode(), base64.b64encode(secret.encode())[:-4], b"Bearer", b"127.0.0.1")
+        return bool(data) and not any(text in data for text in texts)
+
+    async def send(made: Desk, number: int) -> httpx.Response:
+        request = known[number]
+        address = (A0, B0)[number]
+        return await made.ask(address, request["json"], request["path"], **request["headers"])
+
+    async with serving(says("A", "B", "C")) as url:
+        async with desk(tmp_path, "record", url) as made:
+            await send(made, 0)
+        assert clean()
+        async with desk(tmp_path, "record", url) as made:
+            await send(made, 0)
+            await send(made, 1)
+        assert clean()
+        async with desk(tmp_path, "record", url, refresh=True) as made:
+            await made.ask(A0, {"question": "c"}, "/api/chat", **known[0]["headers"])
+            await send(made, 1)
+        assert clean()
+    async with desk(tmp_path, "replay") as made:
+        assert "B" == said(await send(made, 1))
+
+
+async def test_a_live_run_stores_nothing() -> None:
+    """Every call goes upstream, and there is no folder."""
+    async with serving(says("A", "B")) as url, desk(None, "live", url) as made:
+        assert ["A", "B"] == [said(await made.ask(A0, chat("x"))) for _ in range(2)]
+        assert 2 == made.cassette.calls
+
+
+def test_without_a_cassette_there_is_only_live() -> None:
+    """Replay and record need a place to read from or write to."""
+    with pytest.raises(RecordingError, match="no cassette is configured"):
+        Cassette(None, "record")
+
+
+# ---------------------------------------------------------------- stale lines
+
+
+async def test_a_changed_request_is_stale_and_says_what_changed(tmp_path: Path) -> None:
+    """The difference is that to the draw's own recording, in the words of the prompt."""
+    async with serving(says("A")) as url, desk(tmp_path, "record", url) as made:
+        await made.ask(A0, chat("I live in Graz, near the river.") | {"tools": None, "images": []})
+    async with desk(tmp_path, "replay") as made:
+        with pytest.raises(RecordingMiss) as caught:
+            await made.ask(A0, chat("I live in Linz, near the river.") | {"tools": None, "images": []})
+        with pytest.raises(RecordingMiss, match=r"request fields: options\.seed"):
+            await made.ask(A0, chat("I live in Graz, near the river.", seed=4) | {"tools": None})
+    assert caught.value.miss.stale
+    assert "prompt message 1: 'I live in Graz, near the river.' became" in caught.value.message
+    assert [A0, A0] == [miss.address for miss in made.cassette.misses]
+
+
+async def test_recording_refuses_a_stale_draw_and_overwrites_nothing(tmp_path: Path) -> None:
+    """Without leave to refresh, a changed draw is not asked for; one without a line is."""
+    async with serving(says("A", "B")) as url:
+        async with desk(tmp_path, "record", url) as made:
+            await made.ask(A0, chat("old"))
+        before = lines_of(tmp_path)
+        async with desk(tmp_path, "record", url) as made:
+            with pytest.raises(RecordingMiss):
+                await made.ask(A0, chat("new"))
+            assert "B" == said(await made.ask(A1, chat("new")))
+    assert before == [line for line in lines_of(tmp_path) if line.get("draw") != 1]
+
+
+async def test_a_draw_of_several_calls_is_recorded_whole(tmp_path: Path) -> None:
+    """A second, other call of a draw is not stale because of the first; nor where only the first is there."""
+    async with serving(says("A", "B")) as url:
+        async with desk(tmp_path, "record", url) as made:
+            await made.ask(A0, chat("rewrite the question"))
+        async with desk(tmp_path, "record", url) as made:
+            assert "A" == said(await made.ask(A0, chat("rewrite the question")))
+            assert "B" == said(await made.ask(A0, chat("answer it")))
+    assert 2 == len(lines_of(tmp_path))
+
+
+async def test_a_refresh_replaces_the_lines_of_its_draw_and_no_other(tmp_path: Path) -> None:
+    """The stale line goes, the new one stands in its place; lines not asked for stay as they are."""
+    async with serving(says("A", "B", "C")) as url:
+        async with desk(tmp_path, "record", url) as made:
+            await made.ask(A0, chat("old"))
+            await made.ask(B0, chat("same"))
+        before = (tmp_path / "bot.jsonl").read_bytes().splitlines()
+        async with desk(tmp_path, "record", url, refresh=True) as made:
+            assert "C" == said(await made.ask(A0, chat("new")))
+    after = (tmp_path / "bot.jsonl").read_bytes().splitlines()
+    assert before[1] == after[1]
+    assert ["C", "B"] == [json.loads(json.loads(line)["reply"])["message"]["content"] for line in after]
+
+
+async def test_an_interrupted_refresh_loses_no_verdict(tmp_path: Path) -> None:
+    """Verdicts go only when every answer was judged anew: until then they may still be needed."""
+    async with serving(says("A", "verdict", "B", "verdict on B")) as url:
+        async with desk(tmp_path, "record", url) as made:
+            await made.ask(A0, chat("q"))
+        async with desk(tmp_path, "record", url, book="judge") as made:
+            await made.ask(A0, chat("judge A"))
+        async with desk(tmp_path, "record", url, refresh=True) as made:
+            await made.ask(A0, chat("q, changed"))
+        assert 1 == len(lines_of(tmp_path, "judge"))
+        async with desk(tmp_path, "record", url, book="judge", refresh=True, whole=True) as made:
+            await made.ask(A0, chat("judge B"))
+    assert ["verdict on B"] == [
+        json.loads(line["reply"])["message"]["content"] for line in lines_of(tmp_path, "judge")
+    ]
+
+
+async def test_calls_that_are_no_generations_are_found_by_their_key_alone(tmp_path: Path) -> None:
+    """They belong to no draw, repeats share one line, they come first in the file and need no second call."""
+    body = {"input": ["x"]}
+    async with serving(scripted([{"json": {"embeddings": [[1]]}}])) as url:
+        async with desk(tmp_path, "record", url) as made:
+            await made.ask(B0, chat("q"))
+            await made.ask(A0, body, "/api/embed")
+            await made.ask(A1, body, "/api/embed")
+            assert 2 == made.cassette.calls
+        async with desk(tmp_path, "record", url, refresh=True) as made:
+            await made.ask(A0, chat("new"))
+            await made.ask(A0, {"input": ["y"]}, "/api/embed")
+    assert [None, None, "a", "b"] == [line.get("case") for line in lines_of(tmp_path)]
+    async with desk(tmp_path, "replay") as made:
+        assert 200 == (await made.ask(None, body, "/api/embed")).status_code
+
+
+async def test_what_is_ignored_is_no_difference_either(tmp_path: Path) -> None:
+    """A date that is blanked in the key is not named as what changed."""
+    ignore = [re.compile(r"\d{4}-\d\d-\d\d")]
+    async with serving(says("A")) as url, desk(tmp_path, "record", url, ignore=ignore) as made:
+        await made.ask(A0, chat("2026-01-01. I row."))
+    async with desk(tmp_path, "replay", ignore=ignore) as made:
+        assert "A" == said(await made.ask(A0, chat("2026-03-03. I row.")))
+        with pytest.raises(RecordingMiss) as caught:
+            await made.ask(A0, chat("2026-03-03. I run."))
+    assert "'. I row.' became '. I run.'" in caught.value.message
+
+
+def test_the_difference_is_told_in_one_line() -> None:
+    """A change deep in a long prompt is shown with a few words around it; a change of form is named."""
+    old, new = "x" * 500 + " Graz " + "y" * 500, "x" * 500 + " Linz " + "y" * 500
+    told = difference(chat(old), chat(new))
+    assert len(told) < 320
+    assert "Graz" in told
+    assert "Linz" in told
+    two = {"messages": [*chat("a")["messages"], *chat("b")["messages"]]}
+    assert "2 prompt messages instead of 1" == difference(chat("a"), two)
+    assert "request fields: model, options.seed" == difference(chat("a"), chat("a", seed=1) | {"model": "n"})
+
+
+# ---------------------------------------------------------------- the judge's book
+
+
+async def test_equal_bodies_share_one_verdict_under_the_smallest_draw(tmp_path: Path) -> None:
+    """One call for all that ask the same, at once or later; the line is that of (a, 0), whoever came first."""
+    asked = 0
+
+    async def handle(request: web.Request) -> web.Response:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0.02)
+        return web.json_response({"message": {"content": f"verdict {asked}"}})
+
+    async with serving(handle) as url, desk(tmp_path, "record", url, book="judge") as made:
+        replies = await asyncio.gather(*(made.ask(address, chat("judge")) for address in (B0, A1, A0)))
+        await made.ask(Address("c", 0), chat("judge"))
+    assert {"verdict 1"} == {said(reply) for reply in replies}
+    assert 1 == asked
+    assert [("a", 0)] == [(line["case"], line["draw"]) for line in lines_of(tmp_path, "judge")]
+    async with desk(tmp_path, "replay", book="judge") as made:
+        assert "verdict 1" == said(await made.ask(B0, chat("judge")))
+        assert 1 == len(made.seen)
+
+
+# ---------------------------------------------------------------- files
+
+
+async def test_a_torn_last_line_is_dropped_and_made_again(tmp_path: Path) -> None:
+    """Half a line at the end is no line: a replay misses it, a recording fills it in."""
+    async with serving(says("A", "B", "B again")) as url:
+        async with desk(tmp_path, "record", url) as made:
+            await made.ask(A0, chat("x"))
+            await made.ask(A1, chat("x"))
+        path = tmp_path / "bot.jsonl"
+        path.write_bytes(path.read_bytes()[:-20])
+        async with desk(tmp_path, "replay") as made:
+            assert "A" == said(await made.ask(A0, chat("x")))
+            with pytest.raises(RecordingMiss):
+                await made.ask(A1, chat("x"))
+        async with desk(tmp_path, "record", url) as made:
+            assert ["A", "B again"] == [said(await made.ask(address, chat("x"))) for address in (A0, A1)]
+            assert 1 == made.cassette.calls
+    assert [0, 1] == [line.get("draw") for line in lines_of(tmp_path)]
+
+
+async def test_lines_are_sorted_whatever_the_order_they_came_in(tmp_path: Path) -> None:
+    """Case, draw, turn, key: so that a diff shows which answers changed."""
+    addresses = [B0, A1, Address("a", 10), A0]
+    async with serving(says("x")) as url, desk(tmp_path, "record", url) as made:
+        for address in addresses:
+            await made.ask(address, chat("x"))
+    found = [(line["case"], line["draw"]) for line in lines_of(tmp_path)]
+    assert [("a", 0), ("a", 1), ("a", 10), ("b", 0)] == found
+
+
+async def test_the_source_says_who_answered_and_when(tmp_path: Path) -> None:
+    """Model, parameters without the seed, what the config tells of the server, first and last day."""
+    about = {"bot": {"sha256": "abc"}}
+    async with serving(says("x")) as url, desk(tmp_path, "record", url, about=about) as made:
+        await made.ask(A0, chat("x", seed=5, temperature=0.7))
+    source = json.loads((tmp_path / "source.json").read_text("utf-8"))["sources"]["bot"]
+    assert "m" == source["model"]
+    assert {"temperature": 0.7} == source["parameters"]
+    assert {"sha256": "abc"} == source["facts"]
+    read = Cassette(tmp_path, "replay")
+    assert tuple(source["recorded"]) == read.recorded
+    assert "abc" == read.fact("bot", "sha256")
+    assert None is read.fact("judge", "sha256")
+
+
+def test_files_that_are_no_cassette_are_named(tmp_path: Path) -> None:
+    """A broken line is told with its number, a broken source file by its name."""
+    (tmp_path / "bot.jsonl").write_text('{"case": 1}\n{}\n')
+    with pytest.raises(UserError, match=r"bot\.jsonl:1: not a line"):
+        Cassette(tmp_path, "replay")
+    (tmp_path / "bot.jsonl").unlink()
+    (tmp_path / "source.json").write_text("[]")
+    with pytest.raises(InputError, match=r"source\.json"):
+        Cassette(tmp_path, "replay")
+
+
+async def test_a_seconds_estimate_comes_from_the_recording(tmp_path: Path) -> None:
+    """What a refresh costs is the mean of what the recorded calls took; embeddings are not counted."""
+    async with serving(says("x")) as url, desk(tmp_path, "record", url) as made:
+        assert None is made.cassette.seconds_of("bot")
+        await made.ask(None, {"input": []}, "/api/embed")
+        assert None is made.cassette.seconds_of("bot")
+        await made.ask(A0, chat("x"))
+        assert made.seen[-1].seconds == made.cassette.seconds_of("bot")
