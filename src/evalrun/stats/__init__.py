@@ -49,7 +49,13 @@ from evalrun.stats.decision import (
     pass_limit,
 )
 from evalrun.stats.draws import Values
-from evalrun.stats.feasibility import min_n_perfect, min_passes, questions_needed
+from evalrun.stats.feasibility import (
+    chance_to_hold,
+    min_n_perfect,
+    min_passes,
+    questions_needed,
+    rate_to_hold,
+)
 from evalrun.stats.interval import Interval, Reason, clopper_pearson_ci, wilson_ci
 from evalrun.stats.paired import paired_rate_ci, paired_score_ci, unpaired_ci
 from evalrun.stats.power import (
@@ -95,6 +101,7 @@ __all__ = [
     "Values",
     "bounds_between",
     "by_verdict_ci",
+    "chance_to_hold",
     "clopper_pearson_ci",
     "clustered_mean",
     "cohen_kappa",
@@ -131,6 +138,7 @@ __all__ = [
     "ppi_mean",
     "questions_needed",
     "rate_ci",
+    "rate_to_hold",
     "rogan_gladen_known",
     "sample_size_two_proportions",
     "score_ci",

@@ -67,6 +67,41 @@ def min_passes(n: int, threshold: float, confidence: float = 0.95, method: Metho
     return int(holding.argmax()) if holding.any() else None
 
 
+def chance_to_hold(
+    n: int, threshold: float, rate: float, confidence: float = 0.95, method: Method = "wilson"
+) -> float:
+    """Probability that ``n`` single-draw questions hold "at least ``threshold``" at a true rate ``rate``.
+
+    For "at most T" ask for the complements of both. With more draws a question it is about this or higher.
+    """
+    from scipy.special import bdtrc  # slow to import, and only plans need it
+
+    _check_shares(rate)
+    passes = min_passes(n, threshold, confidence, method)
+    if passes is None:
+        return 0.0
+    return float(bdtrc(passes - 1, n, rate)) if passes else 1.0  # P(X >= passes), X binomial
+
+
+def rate_to_hold(
+    n: int, threshold: float, power: float = 0.8, confidence: float = 0.95, method: Method = "wilson"
+) -> float | None:
+    """The true rate with which ``n`` questions hold "at least ``threshold``" with probability ``power``.
+
+    None where not even all passes hold it.
+    """
+    if not 0 < power < 1:
+        raise ValueError(f"power lies between 0 and 1, not {power}")
+    if min_passes(n, threshold, confidence, method) is None:
+        return None
+    low, high = 0.0, 1.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        enough = chance_to_hold(n, threshold, middle, confidence, method) >= power
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
 def _holds(
     rate: ArrayLike,
     n: float,
