@@ -343,6 +343,7 @@ def without_times(text: str) -> str:
 
 def copy_of_project(folder: Path) -> None:
     """Put copies of what the commands read into ``folder``."""
+    shutil.copy(README, folder)
     for name in ("configs", "data", "docs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
 
@@ -364,22 +365,20 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "own-bot": own_bot_block,
     "screen": screen_block,
 }
-_BLOCK = re.compile(
-    r"(?P<head><!-- generated: (?P<name>[a-z-]+) -->\n)(?P<body>.*?)(?P<tail>\n<!-- end -->)", re.DOTALL
-)
+_BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 def blocks(text: str) -> dict[str, str]:
     """Name → text of every marked block."""
-    return {found["name"]: found["body"] for found in _BLOCK.finditer(text)}
+    return {name: body.strip() for _, name, body, _ in _BLOCK.findall(text)}
 
 
 def with_block(text: str, name: str, body: str) -> str:
     """``text`` with another body in the block ``name``; the old one stays where only times differ."""
 
     def replaced(found: re.Match[str]) -> str:
-        same = without_times(found["body"]) == without_times(body)
-        return found[0] if found["name"] != name or same else f"{found['head']}{body}{found['tail']}"
+        same = without_times(found[3].strip()) == without_times(body)
+        return found[0] if found[2] != name or same else f"{found[1]}{body}\n{found[4]}"
 
     return _BLOCK.sub(replaced, text)
 
