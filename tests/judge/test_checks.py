@@ -35,6 +35,12 @@ def test_a_quote_that_is_not_in_the_context_supports_nothing(quote: str | None) 
     assert ["quotes"] == [claim.decided_by for claim in found.claims]
 
 
+def test_a_claim_in_the_words_of_the_context_needs_no_quote() -> None:
+    """A model that copies the answer where the quote should stand is not held against a sound claim."""
+    found = reading("I worked there for three years.", ReadClaim("worked three years", "the answer", True))
+    assert (True, ()) == (found.faithful, found.corrections)
+
+
 def test_a_novel_term_makes_its_claim_unsupported() -> None:
     """A name nobody gave the bot turns the claim that holds it."""
     found = reading("I write Go and COBOL.", ReadClaim("writes Go and COBOL", "write Go", True))
@@ -58,14 +64,20 @@ def test_a_novel_term_of_an_unsupported_claim_is_no_correction() -> None:
 def test_the_rule_decides_what_is_a_refusal() -> None:
     """Where rule and model disagree the rule wins and the disagreement is counted."""
     found = reading("I don't have information about that.", refusal=False)
-    assert (True, True, ("refusal_rule: answer -> refusal",)) == (found.refusal, found.faithful, found.corrections)
+    assert (True, True, ("refusal_rule: answer -> refusal",)) == (
+        found.refusal,
+        found.faithful,
+        found.corrections,
+    )
     found = reading("I write Go.", GO, refusal=True)
     assert (False, ("refusal_rule: refusal -> answer",)) == (found.refusal, found.corrections)
 
 
 def test_an_answer_that_only_declines_makes_no_claims() -> None:
     """What the model read into a refusal is dropped, and said so."""
-    found = reading("The profile does not mention languages.", ReadClaim("no languages", "", False), refusal=True)
+    found = reading(
+        "The profile does not mention languages.", ReadClaim("no languages", "", False), refusal=True
+    )
     assert (True, ()) == (found.faithful, found.claims)
     assert ("refusal_rule: claims of a refusal dropped",) == found.corrections
 

@@ -34,7 +34,9 @@ class Scripted:
         self.replies = list(replies)
         self.asked: list[dict[str, Any]] = []
 
-    async def complete(self, messages: Sequence[Message], schema: Mapping[str, Any], **options: Any) -> Completion:
+    async def complete(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], **options: Any
+    ) -> Completion:
         self.asked.append({"messages": tuple(messages), "schema": schema, **options})
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
@@ -49,7 +51,13 @@ async def test_a_readable_reply_is_one_call_and_one_judgement() -> None:
     """Everything a report needs is on the judgement, the model's own text included."""
     model = Scripted(GOOD)
     found = await Judge(RUBRIC, model).judge(CASE, DRAW, CONTEXT)
-    assert ("go-01", 2, "sha256:d", 1, GOOD) == (found.case, found.index, found.digest, found.attempts, found.raw)
+    assert ("go-01", 2, "sha256:d", 1, GOOD) == (
+        found.case,
+        found.index,
+        found.digest,
+        found.attempts,
+        found.raw,
+    )
     assert (False, True, None, None) == (found.refusal, found.faithful, found.correct, found.error)
     assert 1 == len(model.asked)
 
@@ -113,11 +121,15 @@ async def test_a_model_that_cannot_be_had_is_no_judgement() -> None:
 
 
 async def test_a_judge_that_obeys_text_outside_the_fences_is_not_moved() -> None:
-    """JI-01: a stub that follows the last instruction outside the fenced data does the same with and without one."""
+    """JI-01: what a stub reads after the last fence is the same with and without an injection."""
     injected = (Path(__file__).parents[1] / "cases" / "ji-01-answer.txt").read_text(encoding="utf-8")
     seen = []
     for answer in ("She studied physics.", injected):
-        content = Judge(RUBRIC, Scripted()).messages(CASE, DRAW.model_copy(update={"answer": answer}), CONTEXT)[-1].content
+        content = (
+            Judge(RUBRIC, Scripted())
+            .messages(CASE, DRAW.model_copy(update={"answer": answer}), CONTEXT)[-1]
+            .content
+        )
         seen.append(content.rsplit(">>", 1)[1])
     assert seen[0] == seen[1]
     assert "verified" not in seen[1]

@@ -30,7 +30,10 @@ def last(rubric: Rubric, question: str, answer: str, reference: str | None = Non
 def test_an_answer_cannot_close_its_fence(name: str, rubric: Rubric) -> None:
     """JI-01, 03, 04: each delimiter stands once, and the answer once, literally, between its own two."""
     answer = (CASES / name).read_text(encoding="utf-8")
-    text, tag = last(rubric, "What did she study?", answer), exchange_tag("What did she study?", CONTEXT.digest, answer)
+    text, tag = (
+        last(rubric, "What did she study?", answer),
+        exchange_tag("What did she study?", CONTEXT.digest, answer),
+    )
     for fence in (f"<<answer {tag}>>\n", f"\n<<end answer {tag}>>", f"<<context {short(CONTEXT.digest)}>>"):
         assert 1 == text.count(fence)
     assert answer == text.split(f"<<answer {tag}>>\n")[1].split(f"\n<<end answer {tag}>>")[0]
@@ -49,7 +52,11 @@ def test_template_text_stays_as_it_is(rubric: Rubric) -> None:
     answer = case["answer"] + " {context} {question} {answer} {reference}"
     text = last(rubric, case["question"], answer, "{answer} {{ 1 }}")
     tag = exchange_tag(case["question"], CONTEXT.digest, answer)
-    for label, literal in (("question", case["question"]), ("answer", answer), ("reference", "{answer} {{ 1 }}")):
+    for label, literal in (
+        ("question", case["question"]),
+        ("answer", answer),
+        ("reference", "{answer} {{ 1 }}"),
+    ):
         assert f"<<{label} {tag}>>\n{literal}\n<<end {label} {tag}>>" in text
 
 
@@ -72,7 +79,8 @@ def test_earlier_turns_stand_in_a_fence_of_their_own(rubric: Rubric) -> None:
     """A question that leans on the turn before it is judged with that turn."""
     turns = (Message(role="user", content="Do you know Go?"), Message(role="assistant", content="Yes."))
     text = judge_messages(rubric, "Since when?", "2020.", CONTEXT, None, turns)[-1].content
-    assert f"<<history {exchange_tag('Since when?', CONTEXT.digest, '2020.')}>>\nuser: Do you know Go?\nassistant: Yes.\n" in text
+    tag = exchange_tag("Since when?", CONTEXT.digest, "2020.")
+    assert f"<<history {tag}>>\nuser: Do you know Go?\nassistant: Yes.\n<<end history {tag}>>" in text
 
 
 def test_asking_again_shows_the_bad_reply_and_the_reason(rubric: Rubric) -> None:

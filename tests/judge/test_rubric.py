@@ -63,7 +63,10 @@ def test_all_problems_are_reported_at_once_with_their_places(tmp_path: Path) -> 
     [
         (("[refusal_rule, quotes", "[refusal_rules, quotes"), "checks.0"),
         (("    {question}\n", "    question\n"), "{question} exactly once"),
-        (('answer_is_refusal: {enum: ["yes", "no"]}', "answer_is_refusal: {type: string}"), "must be a boolean"),
+        (
+            ('answer_is_refusal: {enum: ["yes", "no"]}', "answer_is_refusal: {type: string}"),
+            "must be a boolean",
+        ),
         (("required: [claims, answer_is_refusal]", "required: [claims]"), "needs 'answer_is_refusal'"),
         (('supported: {enum: ["yes", "no"]}', "supported: {type: text}"), "not a JSON Schema"),
         (("claims: []", "claims: none"), "does not fit the schema"),

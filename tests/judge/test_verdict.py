@@ -1,4 +1,4 @@
-"""Verdicts are read or refused: the parser fails closed on every kind of reply that two readers could read in two ways."""
+"""Verdicts are read or refused: the parser fails closed on every reply that can be read in two ways."""
 
 from __future__ import annotations
 
@@ -171,5 +171,5 @@ def test_correct_is_required_only_with_a_reference(claims: Rubric) -> None:
 
 
 def test_another_case_of_yes_is_coerced(claims: Rubric) -> None:
-    """"Yes" where the schema says "yes" is taken and counted."""
+    """ "Yes" where the schema says "yes" is taken and counted."""
     assert ("answer_is_refusal",) == parsed(verdict_text(refusal="Yes"), claims).coerced

@@ -7,8 +7,8 @@ import pytest
 from evalrun.language import novel_terms
 
 KNOWN = (
-    "I worked at Vindlage in Aarhus from 2012 to 2015, with 1,200 turbines, and took natural language processing. "
-    "Nine people. In Norway I learnt Kafka, C++ and GitLab CI. What is your salary in Canada?"
+    "I worked at Vindlage in Aarhus from 2012 to 2015, with 1,200 turbines, and took natural language "
+    "processing. Nine people. In Norway I learnt Kafka, C++ and GitLab CI. What is your salary in Canada?"
 )
 
 
@@ -35,5 +35,5 @@ def test_terms_that_stand_nowhere_are_listed(answer: str, expected: tuple[str, .
 
 
 def test_a_number_word_is_its_number() -> None:
-    """"nine" in the context gives the 9 of the answer, 90 it does not."""
+    """ "nine" in the context gives the 9 of the answer, 90 it does not."""
     assert ("90",) == novel_terms("I had 9 or 90.", "nine")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from evalrun.language import holds_quote
+from evalrun.language import holds_quote, one_sentence_holds
 
-TEXT = "The talk was called “A Range Is an Answer”.\nI didn’t   know, and we have been measuring it since – slowly."
+TEXT = (
+    "The talk was called “A Range Is an Answer”.\nI didn’t   know, and have been measuring it since – slowly."
+)
 
 
 @pytest.mark.parametrize(
     "quote",
     [
         'called "A Range is an Answer"',
-        "i didn't know, and we have",
-        "know,\nand we",
+        "i didn't know, and have",
+        "know,\nand have",
         "since - slowly",
         "The talk was called … measuring it since.",
         "“The talk was called”",
@@ -25,9 +27,16 @@ def test_the_same_words_are_found(quote: str) -> None:
     assert holds_quote(TEXT, quote)
 
 
-def test_one_word_in_eight_may_be_copied_wrong() -> None:
+def test_small_words_and_one_other_in_six_may_be_copied_wrong() -> None:
     """A slip in copying is no invention."""
-    assert holds_quote("In 2024 I mended 58 of the 83 things I was handed.", "In 2024, I mended 58 of the 83 things I were handed")
+    assert holds_quote("I sang for two years in a shanty group.", "I sang two years with a shanty group")
+    assert holds_quote(
+        "The plan was drawn by a deaf clerk of the port.", "plan was drawn by deaf clerk at the port"
+    )
+    assert holds_quote(
+        "In 2024 I mended 58 of the 83 things I was handed.",
+        "In 2024, I mended 58 of the 83 things I were handed",
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,7 +52,37 @@ def test_numbers_and_negations_may_not(quote: str) -> None:
     assert not holds_quote("In 2024 I mended 58 of the 83 things I was handed.", quote)
 
 
-@pytest.mark.parametrize("quote", ["", "  ", "...", "The talk is called", "since … The talk was called"])
+@pytest.mark.parametrize("quote", ["", "  ", "...", "The talk is named", "since … The talk was called"])
 def test_other_words_are_not(quote: str) -> None:
     """Nothing, one word changed, and pieces in another order are no quotes."""
     assert not holds_quote(TEXT, quote)
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        ("sings in a choir of 24 voices", True),
+        ("in a choir, singing with 24 voices", True),
+        ("sings in a choir of 25 voices", False),
+        ("does not sing in a choir of 24 voices", False),
+        ("sings with Mussel in a choir", False),
+        ("never owned a car", True),
+        ("owned a car", False),
+        ("a choir", False),
+        ("", False),
+    ],
+)
+def test_one_sentence_must_hold_the_words_of_a_claim(claim: str, expected: bool) -> None:
+    """Inflection and order are free; numbers, negations and words of another sentence are not."""
+    text = "I sing alto in a chamber choir of 24 voices. My kayak is called Mussel. I have never owned a car."
+    assert expected is one_sentence_holds(text, claim)
+
+
+def test_words_of_the_question_do_not_count_but_its_names_do() -> None:
+    """An answer repeats the question's words; a name that only the question holds is still unsupported."""
+    text, question = (
+        "The largest instance in my care held six terabytes.",
+        "How big was the installation at Acme?",
+    )
+    assert one_sentence_holds(text, "the largest installation held six terabytes", question)
+    assert not one_sentence_holds(text, "an installation of Acme held it", question)

@@ -81,7 +81,9 @@ def test_answers_that_state_something(answer: str) -> None:
     assert refusal_rule(answer) is False
 
 
-@pytest.mark.parametrize("answer", ["", "Sorry.", "Mi dispiace, non posso rispondere.", "申し訳ありませんが、お答えできません。"])
+@pytest.mark.parametrize(
+    "answer", ["", "Sorry.", "Mi dispiace, non posso rispondere.", "申し訳ありませんが、お答えできません。"]
+)
 def test_the_rule_says_when_it_cannot_tell(answer: str) -> None:
     """Without a phrase it knows, in a language it does not know, the rule has no opinion."""
     assert refusal_rule(answer) is None

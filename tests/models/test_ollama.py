@@ -43,7 +43,12 @@ async def test_the_request_is_whole_and_the_reply_is_taken_apart() -> None:
         return httpx.Response(200, json=REPLY)
 
     found = await ask(answer)
-    assert ("{}", "stop", 11, 2) == (found.text, found.finish_reason, found.prompt_tokens, found.completion_tokens)
+    assert ("{}", "stop", 11, 2) == (
+        found.text,
+        found.finish_reason,
+        found.prompt_tokens,
+        found.completion_tokens,
+    )
     path, body = bodies[0]
     assert ("/api/chat", "m", False) == (path, body["model"], body["stream"])
     assert {"temperature": 0.0, "seed": 0, "num_predict": 400, "num_ctx": 8192} == body["options"]

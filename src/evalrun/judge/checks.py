@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from evalrun.judge.rubric import Check
 from evalrun.judge.verdict import Parsed
-from evalrun.language import holds_quote, novel_terms, refusal_rule
+from evalrun.language import holds_quote, novel_terms, one_sentence_holds, refusal_rule
 from evalrun.language.text import folded, sentences
 from evalrun.records import Claim, Context
 
@@ -29,19 +29,23 @@ class Reading:
     corrections: tuple[str, ...]
 
 
-def corrected(parsed: Parsed, checks: tuple[Check, ...], question: str, answer: str, context: Context) -> Reading:
+def corrected(
+    parsed: Parsed, checks: tuple[Check, ...], question: str, answer: str, context: Context
+) -> Reading:
     """The model's reading after ``checks``, in the order refusal_rule, quotes, novel_terms.
 
     ``faithful`` is: no claim is unsupported. An answer that only declines, as refusal_rule decides, makes no
     claims; what the model read into it is dropped.
     """
     source = "\n".join(f"{chunk.id}\n{chunk.text}" for chunk in context.chunks)
-    claims = tuple(Claim(claim=read.claim, quote=read.quote, supported=read.supported) for read in parsed.claims)
+    claims = tuple(
+        Claim(claim=read.claim, quote=read.quote, supported=read.supported) for read in parsed.claims
+    )
     refusal, corrections = parsed.refusal, list[str]()
     if "refusal_rule" in checks:
         refusal, claims = _by_rule(refusal_rule(answer), refusal, claims, corrections)
     if "quotes" in checks:
-        claims = tuple(_by_quote(claim, source, corrections) for claim in claims)
+        claims = tuple(_by_quote(claim, source, question, corrections) for claim in claims)
     if "novel_terms" in checks:
         claims = _by_terms(claims, answer, f"{source}\n{question}", corrections)
     return Reading(refusal, all(claim.supported for claim in claims), claims, tuple(corrections))
@@ -59,14 +63,18 @@ def _by_rule(
     return rule, () if rule else claims
 
 
-def _by_quote(claim: Claim, source: str, corrections: list[str]) -> Claim:
-    if not claim.supported or holds_quote(source, claim.quote or ""):
+def _by_quote(claim: Claim, source: str, question: str, corrections: list[str]) -> Claim:
+    """A small model often copies the answer where the quote should stand; the claim may be sound even so."""
+    sound = holds_quote(source, claim.quote or "") or one_sentence_holds(source, claim.claim, question)
+    if sound or not claim.supported:
         return claim
     corrections.append(f"quotes: {claim.claim}")
     return claim.model_copy(update={"supported": False, "decided_by": "quotes"})
 
 
-def _by_terms(claims: tuple[Claim, ...], answer: str, known: str, corrections: list[str]) -> tuple[Claim, ...]:
+def _by_terms(
+    claims: tuple[Claim, ...], answer: str, known: str, corrections: list[str]
+) -> tuple[Claim, ...]:
     for term in novel_terms(answer, known):
         holding = [claim for claim in claims if folded(term) in folded(claim.claim)]
         if any(not claim.supported for claim in holding):

@@ -80,7 +80,9 @@ class Judge:
         cut = _prompt_cut(completion, messages, self.rubric)
         if cut:
             return Unreadable(cut, worth_asking_again=False)
-        parsed = parse_verdict(completion.text, self.rubric, completion.finish_reason, case.reference is not None)
+        parsed = parse_verdict(
+            completion.text, self.rubric, completion.finish_reason, case.reference is not None
+        )
         if isinstance(parsed, Unreadable):
             return parsed
         reading = corrected(parsed, self.rubric.checks, case.question, draw.answer or "", context)

@@ -42,7 +42,7 @@ def correction_messages(
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """``template`` with each ``{slot}`` of ``values`` replaced once; what is put in is not looked at again."""
+    """``template`` with each ``{slot}`` of ``values`` replaced once; what is put in is not read again."""
     return _SLOT.sub(lambda found: values.get(found[1], found[0]), template)
 
 
@@ -65,9 +65,9 @@ def _user(
     before = "\n".join(f"{turn.role}: {turn.content}" for turn in history)
     values = {
         "context": context_block(context.chunks, context.digest),
-        "question": (fenced("history", before, tag) + "\n\n" if before else "") + fenced("question", question, tag),
+        "question": (fenced("history", before, tag) + "\n\n" if before else "")
+        + fenced("question", question, tag),
         "answer": fenced("answer", answer, tag),
-        "reference": fenced("reference", reference or "", tag),
+        "reference": "" if reference is None else fenced("reference", reference, tag) + "\n\n",
     }
-    template = rubric.prompt.user + (rubric.prompt.reference if reference is not None else "")
-    return fill(template, values)
+    return fill(rubric.prompt.user, values)

@@ -41,12 +41,11 @@ class Example(Record):
 
 
 class Prompt(Record):
-    """What the model reads: constant parts first. ``reference`` is put after ``user`` where there is one."""
+    """What the model reads: constant parts first. ``{reference}`` in ``user`` is empty without one."""
 
     system: str
     examples: tuple[Example, ...] = ()
     user: str
-    reference: str
     correction: str
 
 
@@ -74,7 +73,10 @@ class Rubric(Record):
         if not with_reference:
             return self.json_schema
         properties = self.json_schema["properties"] | {"correct": self.correct}
-        return self.json_schema | {"properties": properties, "required": [*self.json_schema["required"], "correct"]}
+        return self.json_schema | {
+            "properties": properties,
+            "required": [*self.json_schema["required"], "correct"],
+        }
 
     @model_validator(mode="after")
     def _digested(self) -> Rubric:
@@ -91,7 +93,9 @@ def load_rubric(path: Path) -> Rubric:
     """
     document = load_yaml(path)
     if not isinstance(document.value, dict):
-        raise InputError([Problem(document.where(()), "a rubric is a mapping of keys", "see configs/rubrics/")])
+        raise InputError(
+            [Problem(document.where(()), "a rubric is a mapping of keys", "see configs/rubrics/")]
+        )
     try:
         rubric = Rubric.model_validate(document.value)
     except ValidationError as fault:
@@ -105,7 +109,11 @@ def load_rubric(path: Path) -> Rubric:
 def _problem(document: Document, error: Any) -> Problem:
     loc: Loc = tuple(error["loc"])
     if error["type"] == "extra_forbidden":
-        known = [*Rubric.model_fields, "schema"] if len(loc) == 1 else [*Prompt.model_fields, *Example.model_fields]
+        known = (
+            [*Rubric.model_fields, "schema"]
+            if len(loc) == 1
+            else [*Prompt.model_fields, *Example.model_fields]
+        )
         return Problem(document.where_key(loc), f"unknown key '{dotted(loc)}'", nearest(str(loc[-1]), known))
     return Problem(document.where(loc), f"'{dotted(loc)}': {error['msg'][0].lower()}{error['msg'][1:]}")
 
@@ -130,9 +138,9 @@ def _schema_faults(rubric: Rubric) -> Iterator[tuple[Loc, str]]:
     except jsonschema.SchemaError as fault:
         yield ("schema", *fault.absolute_path), f"not a JSON Schema: {fault.message}"
         return
-    properties, required = schema.get("properties"), schema.get("required")
+    properties, required = schema.get("properties") or {}, schema.get("required") or []
     for key in _NEEDED[rubric.shape]:
-        if not isinstance(properties, dict) or key not in properties or key not in (required or []):
+        if key not in properties or key not in required:
             yield ("schema",), f"shape '{rubric.shape}' needs '{key}' among properties and required"
             return
     for key in _BOOLEANS[rubric.shape]:
@@ -141,7 +149,10 @@ def _schema_faults(rubric: Rubric) -> Iterator[tuple[Loc, str]]:
     if not _is_boolean(rubric.correct):
         yield ("correct",), f"must be a boolean or enum: {_YES_NO}"
     if rubric.shape == "claims" and not _is_claim_list(properties["claims"]):
-        yield ("schema", "properties", "claims"), "must be a list of objects with claim, quote and supported (yes/no)"
+        yield (
+            ("schema", "properties", "claims"),
+            "must be a list of objects with claim, quote and supported (yes/no)",
+        )
 
 
 def _is_boolean(schema: Any) -> bool:
@@ -154,11 +165,9 @@ def _is_claim_list(schema: Any) -> bool:
 
 
 def _slot_faults(prompt: Prompt) -> Iterator[tuple[Loc, str]]:
-    for slot in ("context", "question", "answer"):
+    for slot in SLOTS:
         if prompt.user.count("{" + slot + "}") != 1:
             yield ("prompt", "user"), f"must hold {{{slot}}} exactly once"
-    if "{reference}" in prompt.user or prompt.reference.count("{reference}") != 1:
-        yield ("prompt", "reference"), "{reference} must stand exactly once, and in prompt.reference"
     if prompt.correction.count("{reason}") != 1:
         yield ("prompt", "correction"), "must hold {reason} exactly once"
 

@@ -57,10 +57,10 @@ def parse_verdict(
 ) -> Parsed | Unreadable:
     """The one verdict in ``text``, or why there is none.
 
-    One leading closed think block is dropped; then the text must hold exactly one JSON object with the required
-    keys that is no part of another value (alone, in a fence or in prose; the same object twice is one).
-    Null stands for an empty list or text. For a field that the rubric's schema makes a boolean the texts "true"
-    and "false" are taken and counted as coerced; for a yes/no field other cases of the two words are.
+    One leading closed think block is dropped; then the text must hold exactly one JSON object with the
+    required keys that is no part of another value (alone, in a fence or in prose; the same object twice is
+    one). Null stands for an empty list or text. For a field that the rubric's schema makes a boolean the
+    texts "true" and "false" are taken and counted as coerced; for a yes/no field other cases of them are.
     """
     try:
         if finish_reason == "length":
@@ -112,7 +112,9 @@ def _values(text: str) -> Iterator[Any]:
         except json.JSONDecodeError:
             position = start + 1
             continue
-        if isinstance(value, dict) and (_INSIDE.search(text[:start]) or text[position:].lstrip()[:1] in (",", "]", "}")):
+        if isinstance(value, dict) and (
+            _INSIDE.search(text[:start]) or text[position:].lstrip()[:1] in (",", "]", "}")
+        ):
             raise _Fault("an object inside something that is no JSON")
         yield value
 
@@ -148,7 +150,9 @@ class _Fields:
         if isinstance(value, bool) and words[0] == "true":
             return value
         if not isinstance(value, str) or value.strip().casefold() not in words:
-            raise _Fault(f"{name} is {json.dumps(value, ensure_ascii=False)[:60]}, expected {' or '.join(words)}")
+            raise _Fault(
+                f"{name} is {json.dumps(value, ensure_ascii=False)[:60]}, expected {' or '.join(words)}"
+            )
         if words[0] == "true" or value not in words:
             self.coerced.append(name)
         return _YES_NO[value.strip().casefold()]

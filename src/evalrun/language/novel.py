@@ -14,10 +14,11 @@ from evalrun.language.text import sentences, straight
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,:]\d+)*")
 _NAME = re.compile(r"[^\W\d_][\w+#]*(?:[-'.&/][\w+#]+)*[+#]*")
 _WORD = re.compile(r"[\w+#]+")
-_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
-_UNITS += "seventeen eighteen nineteen twenty".split()
+_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen".split()
+_UNITS += "fifteen sixteen seventeen eighteen nineteen twenty".split()
 _WORD_NUMBERS = {word: str(value) for value, word in enumerate(_UNITS)} | {
-    "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90",
+    "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80",
+    "ninety": "90",
     "first": "1", "second": "2", "third": "3", "once": "1", "twice": "2", "dozen": "12", "hundred": "100",
 }  # fmt: skip
 _NEVER_NOVEL = frozenset("i i'm i've i'd i'll ai ok okay mr mrs ms dr".split())
@@ -29,7 +30,7 @@ def novel_terms(answer: str, known: str) -> tuple[str, ...]:
 
     A term is a number in digits, or a word with a capital that does not merely begin a sentence, or a word
     that holds a digit or an inner capital. Equal: other case, plural, possessive, a name of about the same
-    length with the same first four letters (Norway, Norwegian), a number word, the initials of words in a row.
+    length with the same first four letters (Norway, Norwegian), a number word, the initials of some words.
     """
     vocabulary = _Vocabulary(known)
     found: dict[str, str] = {}
@@ -49,7 +50,9 @@ def _names(sentence: str) -> list[str]:
     names: list[str] = []
     for found in _NAME.finditer(sentence):
         parts = [part for part in re.split(r"[-/]", found[0]) if part]
-        opens = not sentence[: found.start()].strip(" \"'([:") or sentence[: found.start()].rstrip()[-1:] in ':"'
+        opens = (
+            not sentence[: found.start()].strip(" \"'([:") or sentence[: found.start()].rstrip()[-1:] in ':"'
+        )
         names += [part for part in parts if _is_name(part, plain_case=opens or every_noun)]
     return names
 
@@ -57,7 +60,11 @@ def _names(sentence: str) -> list[str]:
 def _is_name(word: str, plain_case: bool) -> bool:
     """``plain_case``: a capital alone means nothing here, it opens a sentence or the language does so."""
     inner = any(char.isupper() or char.isdigit() for char in word[1:].split("'")[0])
-    return len(word) > 1 and (inner or (word[0].isupper() and not plain_case)) and word.casefold() not in _NEVER_NOVEL
+    return (
+        len(word) > 1
+        and (inner or (word[0].isupper() and not plain_case))
+        and word.casefold() not in _NEVER_NOVEL
+    )
 
 
 class _Vocabulary:
@@ -68,12 +75,16 @@ class _Vocabulary:
         folded = text.casefold()
         self.words = {_bare(word) for word in _WORD.findall(folded)}
         self.words |= {_bare(word) for word in _NAME.findall(folded)}
-        self.names = {_bare(word.casefold()) for word in _NAME.findall(text) if word[0].isupper() and len(word) > 4}
+        self.names = {
+            _bare(word.casefold()) for word in _NAME.findall(text) if word[0].isupper() and len(word) > 4
+        }
         self.squeezed = re.sub(r"[\W_]+", "", folded)
         self.numbers = {_digits(number) for number in re.findall(r"\d+(?:[.,:]\d+)*", text)}
         self.numbers |= {part for number in self.numbers for part in re.split(r"[.:]", number)}
         self.numbers |= {_WORD_NUMBERS[word] for word in self.words if word in _WORD_NUMBERS}
-        self.initials = "".join(word[0] for word in _WORD.findall(folded) if word not in {"of", "and", "the", "for"})
+        self.initials = "".join(
+            word[0] for word in _WORD.findall(folded) if word not in {"of", "and", "the", "for"}
+        )
 
     def holds(self, term: str) -> bool:
         if term[0].isdigit():
@@ -83,7 +94,9 @@ class _Vocabulary:
             return True
         if term.isupper() and 2 <= len(word) <= 5 and word in self.initials:
             return True
-        return len(word) > 4 and any(known[:4] == word[:4] and abs(len(known) - len(word)) <= 4 for known in self.names)
+        return len(word) > 4 and any(
+            known[:4] == word[:4] and abs(len(known) - len(word)) <= 4 for known in self.names
+        )
 
 
 def _bare(word: str) -> str:

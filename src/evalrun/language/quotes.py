@@ -1,6 +1,6 @@
-"""Whether a quote stands in a text, however its quote marks, dashes, spaces and case are written.
+"""Whether a quote, or the words of a claim, stand in a text, however quote marks, spaces and case are.
 
-Owns that comparison alone, and how far a copy may stray: a small model that copies a line changes a word now
+Owns these comparisons alone, and how far a copy may stray: a small model that copies a line changes a word now
 and then, and that is no invention.
 """
 
@@ -9,50 +9,96 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from evalrun.language.text import folded
+from evalrun.language.phrases import FUNCTION_WORDS
+from evalrun.language.text import folded, sentences, straight
 
 _ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…|\[…\]|\[\.\.\.\])\s*")
 _WORD = re.compile(r"[\w'+#]+(?:[.,:]\d+)*")
-_NEGATIONS = frozenset("no not never nothing none neither nor without nicht kein keine keinen nie ne pas jamais sin nunca".split())
-SLACK = 8
-"""One word in this many may differ."""
+_NEGATIONS = frozenset(
+    "no not never nothing none neither nor without nicht kein keine nie ne pas sin nunca".split()
+)
+_LIGHT = frozenset[str]().union(*FUNCTION_WORDS.values()) - _NEGATIONS - {"can't"}
+_NAME = re.compile(r"(?<!^)\b[^\W\d_a-zà-ÿ][\w+#]*")
+SLACK = 6
+"""One content word of a quote in this many may differ."""
+LOOSE = 5
+"""One word of a claim in this many may be missing from the sentence that holds the others."""
 
 
 def holds_quote(text: str, quote: str) -> bool:
     """Whether every piece of ``quote`` (pieces are split at an ellipsis) stands in ``text``, in order.
 
-    Words are compared, so that punctuation does not matter. One word in :data:`SLACK` may be another, or be
-    missing or added; numbers and negations may not. An empty quote stands nowhere.
+    Words are compared, so that punctuation does not matter, and articles, pronouns and the like are skipped.
+    Of the others one in :data:`SLACK` may be another, or be missing or added; numbers and negations may not.
+    An empty quote stands nowhere.
     """
-    words, start = _words(text), 0
+    words, light = _words(text), _content(_words(text))
     pieces = [found for piece in _ELLIPSIS.split(folded(quote)) if (found := _words(piece))]
-    for piece in pieces:
-        end = _end(words, piece, start)
-        if end is None:
-            return False
-        start = end
-    return bool(pieces)
+    return bool(pieces) and (
+        _stand(words, pieces, exact=True) or _stand(light, [*map(_content, pieces)], exact=False)
+    )
+
+
+def one_sentence_holds(text: str, claim: str, question: str = "") -> bool:
+    """Whether one sentence of ``text`` holds the content words of ``claim``, in any order and inflection.
+
+    Words of the question do not count, names, numbers and negations aside: an answer repeats them. Fewer than
+    two words that count are too few to tell; of more, one in :data:`LOOSE` may be missing, but no number; and
+    a sentence with a negation holds only claims that have one too.
+    """
+    asked = {_stem(word) for word in _content(_words(question)) if not _firm(word)}
+    names = {word for found in _NAME.findall(straight(claim)) for word in _words(found)}
+    wanted = [word for word in _content(_words(claim)) if _stem(word) not in asked or word in names]
+    if len(wanted) < 2:
+        return False
+    return any(_holds_all(_content(_words(sentence)), wanted, claim) for sentence in sentences(text))
+
+
+def _holds_all(sentence: list[str], wanted: list[str], claim: str) -> bool:
+    stems = {_stem(word) for word in sentence}
+    missing = [word for word in wanted if _stem(word) not in stems]
+    negated = any(map(_negates, sentence)) == any(map(_negates, _words(claim)))
+    return negated and len(missing) <= len(wanted) // LOOSE and not any(map(_firm, missing))
+
+
+def _stem(word: str) -> str:
+    """A word without its ending: enough to find ``mended`` beside ``mend``; numbers stay whole."""
+    if word[0].isdigit():
+        return word
+    bare = re.sub(r"(?:'s|ings?|ed|es|s|e)$", "", word)
+    return bare if len(bare) >= 3 else word
 
 
 def _words(text: str) -> list[str]:
     return [word.strip("'") for word in _WORD.findall(folded(text)) if word.strip("'")]
 
 
-def _end(words: list[str], piece: list[str], start: int) -> int | None:
-    """Index after the first place where ``piece`` stands: exactly, else nearly."""
+def _content(words: list[str]) -> list[str]:
+    return [word for word in words if word not in _LIGHT]
+
+
+def _stand(words: list[str], pieces: list[list[str]], exact: bool) -> bool:
+    start: int | None = 0
+    for piece in pieces:
+        start = _end(words, piece, start, 0 if exact else len(piece) // SLACK) if piece else None
+        if start is None:
+            return False
+    return True
+
+
+def _end(words: list[str], piece: list[str], start: int, slack: int) -> int | None:
+    """Index after the first place where ``piece`` stands, ``slack`` words aside."""
     size = len(piece)
-    for begin in range(start, len(words) - size + 1):
-        if words[begin : begin + size] == piece:
-            return begin + size
-    slack = size // SLACK
-    for begin in range(start, len(words)) if slack else ():
-        for length in range(size - slack, size + slack + 1):
+    for begin in range(start, len(words)):
+        for length in sorted(range(size - slack, size + slack + 1), key=lambda length: abs(length - size)):
             if _near(words[begin : begin + length], piece, slack):
                 return begin + length
     return None
 
 
 def _near(window: list[str], piece: list[str], slack: int) -> bool:
+    if not slack:
+        return window == piece
     if Counter(filter(_firm, window)) != Counter(filter(_firm, piece)):
         return False
     return (Counter(piece) - Counter(window)).total() <= slack and _distance(window, piece) <= slack
@@ -60,7 +106,11 @@ def _near(window: list[str], piece: list[str], slack: int) -> bool:
 
 def _firm(word: str) -> bool:
     """Words that a copy may not change: what they say hangs on them alone."""
-    return word[0].isdigit() or word in _NEGATIONS or word.endswith("n't")
+    return word[0].isdigit() or _negates(word)
+
+
+def _negates(word: str) -> bool:
+    return word in _NEGATIONS or word.endswith("n't")
 
 
 def _distance(one: list[str], two: list[str]) -> int:
@@ -69,7 +119,8 @@ def _distance(one: list[str], two: list[str]) -> int:
     for index, word in enumerate(one, start=1):
         previous, row[0] = row[0], index
         for column, other in enumerate(two, start=1):
-            previous, row[column] = row[column], min(
-                row[column] + 1, row[column - 1] + 1, previous + (word != other)
+            previous, row[column] = (
+                row[column],
+                min(row[column] + 1, row[column - 1] + 1, previous + (word != other)),
             )
     return row[-1]

@@ -19,7 +19,8 @@ _COURTESY = compiled(COURTESY)
 _QUOTED = re.compile(r'"[^"]{0,400}"')
 _CONCEDED = re.compile(r"^(?:while|although|though|even though)\b([^,]*),\s*")
 _TURN = re.compile(
-    r"(?:,| -)? \b(?:but|however|though|although|aber|jedoch|mais|cependant|pero|sin embargo)\b,?\s+|,? (?:and|so) (?=(?:i|we|she|he|they)\b)"
+    r"(?:,| -)? \b(?:but|however|though|although|aber|jedoch|mais|cependant|pero|sin embargo)\b,?\s+"
+    r"|,? (?:and|so) (?=(?:i|we|she|he|they)\b)"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 

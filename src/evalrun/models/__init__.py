@@ -26,7 +26,7 @@ class Completion:
 
 
 class JudgeModel(Protocol):
-    """A model that can be a judge. ``name`` is its name at the provider, ``digest`` of its weights if known."""
+    """A model that can be a judge. ``name`` is its name at the provider, ``digest`` its weights' if known."""
 
     @property
     def name(self) -> str: ...

@@ -19,7 +19,7 @@ from evalrun.records import Message
 
 @model("ollama")
 class OllamaModel:
-    """``name`` as Ollama lists it, at ``base_url``; ``transport`` carries the requests (default: the network)."""
+    """``name`` as Ollama lists it, at ``base_url``; ``transport`` carries requests (default: the network)."""
 
     def __init__(
         self,
@@ -32,7 +32,9 @@ class OllamaModel:
         self.name = name
         self.digest = digest
         self._base_url = base_url
-        self._client = ollama.AsyncClient(host=base_url, transport=transport, timeout=timeout, trust_env=False)
+        self._client = ollama.AsyncClient(
+            host=base_url, transport=transport, timeout=timeout, trust_env=False
+        )
 
     async def complete(
         self,
@@ -46,7 +48,7 @@ class OllamaModel:
         """One chat call, not streamed.
 
         Raises:
-            UnavailableError: no connection, a timeout, a status other than 2xx or a body that is no chat reply.
+            UnavailableError: no connection, a timeout, a status other than 2xx, or no chat reply.
         """
         options = {"temperature": temperature, "seed": seed, "num_predict": max_tokens, "num_ctx": num_ctx}
         turns = [turn.model_dump() for turn in messages]
@@ -60,11 +62,15 @@ class OllamaModel:
             raise self._unavailable(f"could not be reached ({type(fault).__name__})") from fault
         except ValueError as fault:
             raise self._unavailable("sent something that is no chat reply") from fault
-        return Completion(reply.message.content or "", reply.done_reason, reply.prompt_eval_count, reply.eval_count)
+        return Completion(
+            reply.message.content or "", reply.done_reason, reply.prompt_eval_count, reply.eval_count
+        )
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self._client.close()  # type: ignore[no-untyped-call]
 
     def _unavailable(self, what: str) -> UnavailableError:
-        return UnavailableError(f"judge model '{self.name}' at {self._base_url} {what}", "is Ollama running there?")
+        return UnavailableError(
+            f"judge model '{self.name}' at {self._base_url} {what}", "is Ollama running there?"
+        )
