@@ -139,7 +139,7 @@ def _did(header: RunHeader, rows: Rows, columns: int, full: bool) -> list[Text]:
 
 
 def _label(estimate: Estimate) -> str:
-    return f"  {words.one_line(estimate.event)}"
+    return f"  {words.one_line(estimate.metric if estimate.per == 'case' else estimate.event)}"
 
 
 def _estimate_line(estimate: Estimate, label: int, bar: int) -> Text:

@@ -7,8 +7,11 @@ questions that are shown, so that a long run costs little.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 
 from evalrun.journal import RunFolder
 from evalrun.records import Case, Context, Draw, Judgement, Metric, Score
@@ -73,8 +76,17 @@ class Rows:
     lead: Metric | None
 
     def worst(self) -> list[Row]:
-        """Worst first: by the lead metric, then what failed to be scored, then dataset order."""
-        return sorted(self.rows, key=self._badness)
+        """Worst first: by the lead metric, then what failed to be scored.
+
+        Among equals the categories take turns, so that a short list shows every kind of trouble.
+        """
+        turn: Counter[tuple[tuple[float, int], str]] = Counter()
+        ranked = []
+        for place, row in enumerate(self.rows):
+            badness = self._badness(row)
+            ranked.append((badness, turn[badness, row.category], place, row))
+            turn[badness, row.category] += 1
+        return [row for *_, row in sorted(ranked, key=lambda item: item[:3])]
 
     def _badness(self, row: Row) -> tuple[float, int]:
         result = row.results.get(self.lead.id) if self.lead else None
@@ -105,7 +117,16 @@ def lead_metric(metrics: Iterable[Metric]) -> Metric | None:
 
 
 def read_rows(folder: RunFolder) -> Rows:
-    """Join cases, draws and scores of a sealed run; no answer text is kept."""
+    """Join cases, draws and scores of a sealed run; no answer text is kept.
+
+    The last run is remembered by the digests of its journals: every report asks for the same rows.
+    """
+    return _join(folder.path, tuple(sorted(folder.header.journals.items())))
+
+
+@lru_cache(maxsize=1)
+def _join(path: Path, journals: tuple[tuple[str, str], ...]) -> Rows:
+    folder = RunFolder(path)
     header = folder.header
     lead = lead_metric(header.metrics)
     rows = {

@@ -107,6 +107,8 @@ def estimate_interval(estimate: Estimate) -> str:
     """The interval of an estimate; a deterministic one says what it is instead."""
     if estimate.deterministic and estimate.per == "case" and estimate.low == estimate.high:
         return ""
+    if estimate.value is not None and estimate.low is None and estimate.reason:
+        return f"({REASON_WORD.get(estimate.reason, estimate.reason)})"
     return interval(estimate.kind, estimate.low, estimate.high)
 
 
@@ -233,7 +235,9 @@ def recorded_line(header: RunHeader) -> str:
 def proof_lines(levels: Mapping[str, int]) -> list[str]:
     """How many answers are proved, and how: one line a level, the strongest first."""
     total = sum(levels.values())
-    lines = [f"{levels[level]} of {total}: {LEVEL_WORD[level]}" for level in LEVEL_WORD if levels.get(level)]
+    lines = [
+        f"{levels[level]:,} of {total:,}: {LEVEL_WORD[level]}" for level in LEVEL_WORD if levels.get(level)
+    ]
     return lines or ["no answer to prove"]
 
 

@@ -1,0 +1,319 @@
+"""``report.html``: one file that opens from anywhere, asks for nothing and runs no script but its own.
+
+Owns what stands on the page and in which order; how it looks is in ``templates/``. Text of models and
+datasets is escaped by jinja, or stands as JSON in a data block that the script shows as text. All that comes
+from ``meta.json`` stands in one element, ``#meta``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from evalrun.digest import short
+from evalrun.journal import RunFolder
+from evalrun.records import Estimate, Metric, RunHeader, Verdict
+from evalrun.reports import report, words
+from evalrun.reports.detail import case_data, cut
+from evalrun.reports.rows import Row, Rows, because, goodness, read_details, read_rows, share
+from evalrun.reports.sections import applies, sections
+
+GRID_MOST = 600
+"""Up to this many questions each has its square and its place in the list."""
+STRIPS_MOST = 5
+GRID_WORST = 100
+COVERAGE = 0.95
+"""Below this share of scored draws the chip warns; gates have thresholds of their own."""
+LIST_WORST = 200
+LIST_PER_GATE = 50
+DATA_MOST = 8_000_000
+"""Characters of question data in a page; the worst come first, the rest is pointed to."""
+
+STATE_WORD = {
+    "error": "no result",
+    "none": "not judged",
+    "met": "met",
+    "unmet": "not met",
+}
+STATE_ORDER = (*words.OUTCOMES, *STATE_WORD)
+
+
+@report("report.html")
+def render(folder: RunFolder) -> bytes:
+    """The page of a run."""
+    header, rows = folder.header, read_rows(folder)
+    listed = _listed(header, rows)
+    cases = _cases(folder, header, rows, listed)
+    gates = _gates(header, cases)
+    page = _environment().get_template("report.html.j2").render(
+        header=header,
+        meta=folder.meta,
+        sentence=words.sentence(header),
+        tone=words.tone(header),
+        chips=_chips(header, rows),
+        gates=gates,
+        sections=sections(header, rows.rows),
+        every=sections(header, rows.rows, full=True),
+        grid=_grid(header, rows),
+        cases=cases,
+        rows=rows,
+        total=len(rows.rows),
+        state_words=_state_words(header),
+        excluded=_excluded(header),
+        data={"cases": [case["data"] for case in cases if case["data"]], "words": _state_words(header)},
+        gate_data=_gate_data(gates),
+        css=_own("report.css"),
+        js=_own("report.js"),
+        policy=_policy(),
+    )  # fmt: skip
+    return page.encode("utf-8", "replace")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("evalrun.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: words.visible(value) if type(value) is str else value,
+    )
+    environment.filters |= {
+        "rate": words.rate,
+        "short": short,
+        "line": words.one_line,
+        "visible": words.visible,
+        "cut": partial(cut, journal="run.json"),
+        "value": words.estimate_value,
+        "limits": words.estimate_interval,
+        "missing": words.missing,
+    }
+    environment.globals |= {"words": words, "strips": strips}
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
+    return environment
+
+
+@cache
+def _own(name: str) -> Markup:
+    """A file of this package: the only text that goes into the page as it is."""
+    return Markup(files("evalrun.reports").joinpath("templates", name).read_text("utf-8"))
+
+
+def _policy() -> str:
+    def digest(name: str) -> str:
+        return base64.b64encode(hashlib.sha256(_own(name).encode()).digest()).decode()
+
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest('report.css')}'; "
+        f"script-src 'sha256-{digest('report.js')}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+# ---------------------------------------------------------------- the head and the gates
+
+
+def _chips(header: RunHeader, rows: Rows) -> list[dict[str, str]]:
+    asked = f"{words.count(len(rows.rows), 'question')} × {words.count(header.draws, 'draw')}"
+    chips = [{"name": "asked", "text": asked, "tone": ""}]
+    lead = next(
+        (e for e in header.estimates if rows.lead and (e.metric, e.group) == (rows.lead.id, "all")), None
+    )
+    if lead is not None and lead.coverage is not None:
+        tone = "" if lead.coverage >= COVERAGE else "undecided"
+        chips.append({"name": "scored", "text": words.rate(lead.coverage), "tone": tone})
+    chips.append(_proof_chip(header))
+    if header.judge is None:
+        chips.append({"name": "judge", "text": "none", "tone": ""})
+    else:
+        own = ", the bot's own model" if header.judge.same_model_as_bot else ""
+        chips.append({"name": "judge", "text": f"not measured{own}", "tone": "undecided"})
+    if header.partial:
+        chips.append({"name": "partial", "text": words.one_line(header.partial), "tone": "undecided"})
+    return chips
+
+
+def _proof_chip(header: RunHeader) -> dict[str, str]:
+    total, best = sum(header.levels.values()), header.levels.get(header.demanded_level, 0)
+    text = f"{header.demanded_level}, {best:,} of {total:,}"
+    return {"name": "proof", "text": text, "tone": "" if best == total else "undecided"}
+
+
+def _gates(header: RunHeader, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    anchors = words.gate_anchors(header.verdicts)
+    return [
+        _gate(header, verdict, anchor, cases)
+        for verdict, anchor in zip(header.verdicts, anchors, strict=True)
+    ]
+
+
+def _gate(header: RunHeader, verdict: Verdict, anchor: str, cases: list[dict[str, Any]]) -> dict[str, Any]:
+    gate = verdict.gate
+    metric = next((metric for metric in header.metrics if metric.id == gate.metric), None)
+    worst = _worst_of(metric, gate.group, [case["row"] for case in cases]) if metric else []
+    found = next((e for e in header.estimates if (e.metric, e.group) == (gate.metric, gate.group)), None)
+    bound = gate.min if gate.min is not None else gate.max
+    scale = _scale(found, verdict, bound)
+    return {
+        "anchor": anchor,
+        "verdict": verdict,
+        "name": gate.name,
+        "metric": gate.metric,
+        "group": gate.group,
+        "event": found.event if found else gate.metric,
+        "n": found.n if found else verdict.n,
+        "measured": words.gate_measured(verdict, header),
+        "word": words.decision_word(verdict),
+        "glyph": words.DECISION_GLYPH[verdict.decision],
+        "scale": scale,
+        "scale_end": words.figure(found.kind, scale, found.unit) if found and scale != 1 else "",
+        "bound": bound,
+        "raw": found.value if found and found.value != verdict.value else None,
+        "reasons": [text for text in (verdict.why, verdict.advice) if text],
+        "worst": next((case for case in cases if worst and case["row"] is worst[0]), None),
+    }
+
+
+def _gate_data(gates: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
+    """What the page's script needs to filter by a gate, by anchor."""
+    return {
+        gate["anchor"]: {
+            "metric": gate["metric"],
+            "group": words.visible(gate["group"]),
+            "name": words.one_line(gate["name"]),
+            "event": words.one_line(gate["event"]),
+        }
+        for gate in gates
+    }
+
+
+def _scale(found: Estimate | None, verdict: Verdict, bound: float | None) -> float:
+    """The right end of a gate's axis: 1, or a little more than the largest mark of a quantity."""
+    if found is None or found.kind != "quantity":
+        return 1.0
+    marks = [mark for mark in (verdict.value, verdict.high, bound) if mark is not None]
+    return 1.25 * max(marks, default=1.0) or 1.0
+
+
+# ---------------------------------------------------------------- the questions
+
+
+def _state_words(header: RunHeader) -> dict[str, str]:
+    """State → words: the event of an outcome, as its metric says it."""
+    events = {metric.id: metric.event for metric in header.metrics if metric.id in words.OUTCOMES}
+    return {state: words.one_line(text) for state, text in {**events, **STATE_WORD}.items()}
+
+
+def _grid(header: RunHeader, rows: Rows) -> dict[str, Any]:
+    """Rows of squares by category, or counts and the worst where there are too many."""
+    many = len(rows.rows) > GRID_MOST
+    shown = rows.worst()[:GRID_WORST] if many else rows.rows
+    names = list(dict.fromkeys([*(row.category for row in rows.rows), *header.dataset.categories]))
+    used = [s for s in _state_words(header) if any(s in row.states for row in rows.rows)]
+    return {
+        "many": many,
+        "states": used,
+        "categories": [_category(name, rows.rows, shown, used) for name in names],
+        "shown": len(shown),
+    }
+
+
+def strips(states: list[str], width: float) -> list[tuple[str, float, float]]:
+    """(state, x, width) of the strips of a square: one a draw, or with many draws one an outcome."""
+    if len(states) <= STRIPS_MOST:
+        one = width / len(states)
+        gap = 1.0
+        return [(s, at * one, one - gap * (at < len(states) - 1)) for at, s in enumerate(states)]
+    counted = sorted(Counter(states).items(), key=lambda item: list(STATE_ORDER).index(item[0]))
+    found, x = [], 0.0
+    for state, number in counted:
+        found.append((state, x, width * number / len(states)))
+        x += found[-1][2]
+    return found
+
+
+def _category(name: str, rows: list[Row], shown: list[Row], used: list[str]) -> dict[str, Any]:
+    members = [row for row in rows if row.category == name]
+    counts = {state: sum(row.states.count(state) for row in members) for state in used}
+    total = sum(counts.values())
+    parts, at = [], 0.0
+    for state, number in counts.items():
+        width = 100 * number / total if total else 0.0
+        parts.append({"state": state, "x": at, "width": width, "count": number})
+        at += width
+    return {
+        "name": name,
+        "questions": len(members),
+        "answers": total,
+        "parts": parts,
+        "flips": sum(row.flips for row in members),
+        "rows": [row for row in shown if row.category == name],
+    }
+
+
+def _listed(header: RunHeader, rows: Rows) -> list[Row]:
+    """The questions of the list: all, or the worst of all and the worst of every gate that does not hold."""
+    worst = rows.worst()
+    if len(worst) <= GRID_MOST:
+        return worst
+    chosen = {row.id for row in worst[:LIST_WORST]}
+    metrics = {metric.id: metric for metric in header.metrics}
+    for verdict in header.verdicts:
+        metric = metrics.get(verdict.gate.metric)
+        if verdict.decision != "holds" and metric is not None:
+            chosen |= {row.id for row in _worst_of(metric, verdict.gate.group, worst)}
+    return [row for row in worst if row.id in chosen]
+
+
+def _worst_of(metric: Metric, group: str, rows: Iterable[Row]) -> list[Row]:
+    """The questions of a group that count against a metric, worst first; few of them."""
+    found = [
+        (good, row)
+        for row in rows
+        if group in ("all", row.population, row.category)
+        and (good := goodness(metric, row.results.get(metric.id))) is not None
+        and good < 1
+    ]
+    found.sort(key=lambda item: item[0])
+    return [row for _, row in found[:LIST_PER_GATE]]
+
+
+def _cases(folder: RunFolder, header: RunHeader, rows: Rows, listed: list[Row]) -> list[dict[str, Any]]:
+    details = read_details(folder, {row.id for row in listed})
+    events = {metric.id: metric.event for metric in header.metrics}
+    cases, room = [], DATA_MOST
+    for row in listed:
+        data, size = case_data(row, details[row.id], header.metrics)
+        room -= size
+        cases.append(
+            {
+                "row": row,
+                "why": because(row, details[row.id], events),
+                "share": share(row, rows.lead),
+                "data": data if room > 0 else None,
+            }
+        )
+    return cases
+
+
+def _excluded(header: RunHeader) -> list[dict[str, Any]]:
+    """What was left out of which figure, and why: counts of draws, or questions for a metric per case."""
+    return [
+        {"estimate": estimate, "missing": words.missing(estimate), "why": _why_missing(estimate.failures)}
+        for estimate in header.estimates
+        if estimate.group == "all"
+        and applies(estimate)
+        and (words.missing(estimate) or estimate.not_applicable)
+    ]
+
+
+def _why_missing(failures: Mapping[str, int]) -> str:
+    return "; ".join(f"{words.one_line(reason)} ({number})" for reason, number in sorted(failures.items()))
