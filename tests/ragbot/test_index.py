@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -141,12 +142,13 @@ def test_builder_counts_vectors() -> None:
 
 def test_ties_keep_the_order_of_the_profile() -> None:
     """Equal similarities rank as the sections stand, however many are asked for."""
-    profile = Profile(tuple(Section(id, id, id, 1) for id in "cabd"))
-    index = build(profile, TableEmbedder([2, 0], [1, 0], [0, 1], [9, 0]))
+    ids = [f"s{at * 7 % 60}" for at in range(60)]
+    profile = Profile(tuple(Section(id, id, id, 1) for id in ids))
+    index = build(profile, TableEmbedder(*([at % 2, (at + 1) % 2] for at in range(60))))
     query = query_vector("q", TableEmbedder([1, 0]), 2)
-    assert list("cadb") == [chunk.id for chunk in index.search(query, 4)]
-    assert list("ca") == [chunk.id for chunk in index.search(query, 2)]
-    assert 4 == len(index.search(query, 50))
+    ranked = ids[1::2] + ids[0::2]
+    assert ranked == [chunk.id for chunk in index.search(query, 100)]
+    assert ranked[:7] == [chunk.id for chunk in index.search(query, 7)]
 
 
 def test_stored_vectors_are_unit_length_int16() -> None:
@@ -204,6 +206,17 @@ def test_missing_index_says_what_to_do(tmp_path: Path) -> None:
         load(tmp_path / "index.json")
 
 
+def test_reader_of_the_old_index_is_not_disturbed(tmp_path: Path) -> None:
+    """A new index takes the place of the old file instead of being written into it."""
+    path = tmp_path / "index.json"
+    save(build(parse_profile(PROFILE), WordEmbedder()), path)
+    before = path.read_text()
+    with path.open() as reader:
+        save(build(parse_profile(PROFILE.replace("Graz", "Wien")), WordEmbedder()), path)
+        assert before == reader.read()
+    assert before != path.read_text()
+
+
 def test_failed_write_keeps_the_old_index(tmp_path: Path) -> None:
     """Where the new file cannot be put in place, the old one stays and no scrap is left."""
     (tmp_path / "index.json").mkdir()
@@ -255,9 +268,15 @@ def test_wordllama_works_from_its_wheel() -> None:
 
 
 def test_wordllama_leaves_logging_alone() -> None:
-    """Importing the library does not turn on INFO for every logger of the process."""
-    embedder("wordllama").embed(["word"])
-    assert not logging.getLogger("httpx").isEnabledFor(logging.INFO)
+    """Importing the library neither turns on INFO for the process nor takes its log over."""
+    code = """
+import logging
+from ragbot.models import embedder
+embedder("wordllama").embed(["word"])
+print(logging.getLogger().level == logging.WARNING, logging.getLogger().handlers)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ("True []\n", "") == (done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize(

@@ -57,13 +57,17 @@ class OllamaChat:
         if self._client is None:
             # Imported with the first call: it costs half a second that starting up need not wait for.
             import httpx
+            from httpx_aiohttp import AiohttpTransport
             from ollama import AsyncClient
 
+            local, limits = is_loopback(self._host), httpx.Limits(max_connections=None)
             self._client = AsyncClient(
                 self._host,
                 timeout=httpx.Timeout(TIMEOUT, connect=10),
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
-                trust_env=not is_loopback(self._host),
+                limits=limits,
+                # With 16 answers at once a sixth of the time httpx's own pool takes; it knows no proxies.
+                transport=AiohttpTransport(limits=limits) if local else None,
+                trust_env=not local,
                 follow_redirects=False,
             )
         return self._client
