@@ -427,7 +427,7 @@ def test_the_difference_is_told_in_one_line() -> None:
 
 
 async def test_equal_bodies_share_one_verdict_under_the_smallest_draw(tmp_path: Path) -> None:
-    """One call for all that ask the same, at once or later; the line is that of (a, 0), whoever came first."""
+    """One call for all that ask the same, at once or later; the line is that of (a, 0), who came later."""
     asked = 0
 
     async def handle(request: web.Request) -> web.Response:

@@ -100,7 +100,7 @@ def reply_of(body: Json, said: str | Json) -> Json:
 @asynccontextmanager
 async def serving(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[str]:
     """``handler`` for every path of a server in this loop; its URL."""
-    app = web.Application()
+    app = web.Application(client_max_size=8 * 1024 * 1024)
     app.router.add_route("*", "/{path:.*}", handler)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()

@@ -89,7 +89,10 @@ def mrr(k: int | None) -> Scorer:
 def all_relevant(k: int | None) -> Scorer:
     """Whether every relevant chunk is among the first k."""
     depth = _needs_k("all_relevant", k)
-    metric = _metric(f"all_relevant@{depth}", f"all relevant sections among the first {depth}")
-    return _scorer(
-        metric, lambda case, found: ranking.all_relevant_at_k(found.ids, _relevant(case, found), depth)
-    )
+    metric = _metric(f"all_relevant@{depth}", f"all relevant sections among the first {depth}", "rate")
+
+    def complete(case: Case, found: Context) -> bool | None:
+        share = ranking.all_relevant_at_k(found.ids, _relevant(case, found), depth)
+        return None if share is None else share == 1
+
+    return _scorer(metric, complete)

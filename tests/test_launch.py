@@ -1,0 +1,153 @@
+"""Starting a bot, waiting for it, showing what it said when it dies, and always stopping it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from evalrun.errors import UnavailableError
+from evalrun.launch import Launch, find_program, free_port
+from fakes.project import BOT
+
+
+def launch(folder: Path, *more: str, seconds: float = 30, **options: object) -> Launch:
+    """A fake bot in ``folder``."""
+    (folder / "docs.json").write_text(json.dumps({"docs": {"a": "A."}, "finds": {}}))
+    command = [sys.executable, "-S", str(BOT), "--port", "{port}", "--docs", "docs.json", *more]
+    return Launch(command, {}, folder, ready="/healthz", timeout=seconds, tap="http://tap", **options)  # type: ignore[arg-type]
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_a_bot_runs_for_the_time_of_the_block(tmp_path: Path) -> None:
+    """It is ready inside, and gone afterwards; also when the block ends with an error."""
+    pids: list[int] = []
+    for wrong in (False, True):
+        with pytest.raises(ZeroDivisionError) if wrong else contextlib.nullcontext():
+            async with (
+                launch(tmp_path, "--pid-file", "pid") as bot,
+                httpx.AsyncClient(trust_env=False) as client,
+            ):
+                assert 200 == (await client.get(f"{bot.url}/about")).status_code
+                assert "" == bot.ended()
+                pids.append(int((tmp_path / "pid").read_text()))
+                assert 1 / (0 if wrong else 1)
+    assert [False, False] == [runs(pid) for pid in pids]
+
+
+async def test_a_bot_that_dies_at_start_shows_its_last_output(tmp_path: Path) -> None:
+    """Exit code, both streams, and how to run it by hand."""
+    with pytest.raises(UnavailableError) as caught:
+        async with launch(tmp_path, "--defect", "dies"):
+            raise AssertionError("it is not ready")
+    assert "the bot ended with code 3; its last output:" in caught.value.message
+    assert "    no such index: broken.json" in caught.value.message
+    assert str(BOT) in caught.value.hint
+
+
+async def test_a_bot_that_never_gets_ready_is_given_up_and_stopped(tmp_path: Path) -> None:
+    """It listens, and answers 503 for ever: an error after the time it may take, and no orphan."""
+    with pytest.raises(UnavailableError, match=r"not ready at http.*/healthz within 1\.5 s"):
+        async with launch(tmp_path, "--defect", "never-ready", "--pid-file", "pid", seconds=1.5):
+            raise AssertionError("it is not ready")
+    if (tmp_path / "pid").exists():  # on a slow machine it may not have come that far
+        assert not runs(int((tmp_path / "pid").read_text()))
+
+
+async def test_a_bot_may_write_lines_of_any_length(tmp_path: Path) -> None:
+    """A line longer than every buffer neither blocks the bot nor grows without end."""
+    async with launch(tmp_path, "--defect", "chatty") as bot:
+        for _ in range(100):
+            if bot.last_words().strip():
+                break
+            await asyncio.sleep(0.05)
+        assert bot.last_words().strip("x \n") == ""
+        assert len(bot.last_words()) < 10_000
+
+
+async def test_its_children_go_with_it(tmp_path: Path) -> None:
+    """A bot started by a shell script is stopped whole."""
+    made = launch(tmp_path)
+    bot = " ".join(f'"{part}"' for part in made._command)
+    made._command = ["sh", "-c", f"sleep 60 & echo $! > child; {bot}"]
+    async with made:
+        child = int((tmp_path / "child").read_text())
+        assert _alive(child)
+    for _ in range(200):  # a killed child is reaped by whoever inherits it
+        if not _alive(child):
+            break
+        await asyncio.sleep(0.05)
+    assert not _alive(child)
+
+
+def _alive(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return runs(pid) and not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+async def test_a_recording_starts_it_with_an_empty_cache(tmp_path: Path) -> None:
+    """Only so are all its model calls seen; the folder goes afterwards."""
+    show = "import os; print(os.environ['RAGBOT_CACHE'], os.listdir(os.environ['XDG_CACHE_HOME']))"
+    command = [sys.executable, "-S", "-c", show]
+    made = Launch(command, {}, tmp_path, ready="/", timeout=30, tap="", fresh_cache=True)
+    with pytest.raises(UnavailableError):
+        async with made:
+            raise AssertionError("it is not ready")
+    folder, content = made.last_words().split()
+    assert "[]" == content
+    assert not await asyncio.to_thread(os.path.exists, folder)
+
+
+def test_the_command_and_the_environment_are_filled_in(tmp_path: Path) -> None:
+    """``{port}`` and ``{tap}`` in either; other braces are text."""
+    made = Launch(
+        ["bot", "--port={port}", "{x}"],
+        {"OLLAMA_HOST": "{tap}/v1"},
+        tmp_path,
+        ready="/",
+        timeout=1,
+        tap="http://t",
+    )
+    assert ["bot", f"--port={made.port}", "{x}"] == made._command
+    assert {"OLLAMA_HOST": "http://t/v1"} == made._env
+
+
+def test_a_program_is_looked_for_beside_python_then_on_the_path(tmp_path: Path) -> None:
+    """A path is taken from the config's folder; what is nowhere is told with what to do."""
+    assert str(tmp_path / "run.sh") == find_program("./run.sh", tmp_path)
+    assert Path(sys.executable).parent == Path(find_program(Path(sys.executable).name, tmp_path)).parent
+    assert find_program("sh", tmp_path).endswith("/sh")
+    with pytest.raises(UnavailableError, match="'no-such-bot' is not installed here"):
+        find_program("no-such-bot", tmp_path)
+
+
+async def test_a_program_that_cannot_be_run_is_an_error_of_the_user(tmp_path: Path) -> None:
+    """No such file, or one that may not be executed: named, without a traceback."""
+    (tmp_path / "run.txt").write_text("x")
+    for name, reason in (("./gone", "No such file"), ("./run.txt", "Permission denied")):
+        with pytest.raises(UnavailableError, match=reason):
+            async with Launch([name], {}, tmp_path, ready="/", timeout=1, tap=""):
+                raise AssertionError("it is not ready")
+
+
+def test_a_free_port_can_be_listened_on() -> None:
+    """Two calls in a row give ports that are both free."""
+    ports = [free_port(), free_port()]
+    for port in ports:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))

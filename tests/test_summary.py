@@ -1,0 +1,166 @@
+"""From scores to estimates: who is counted, what is missing, draws reduced per case first."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from evalrun.records import Case, Estimate, Metric, Score, Status
+from evalrun.summary import groups_of, summarise
+
+CASES = Path(__file__).parent / "cases"
+RATE = Metric(id="m", event="m", kind="rate", better="higher")
+SCORE = Metric(id="m", event="m", kind="score", better="higher")
+KNOWN = RATE.model_copy(update={"population": "answerable"})
+
+
+def cases(*categories: str, expect: str = "answer") -> list[Case]:
+    """A case for each category named."""
+    return [
+        Case.model_validate({"id": f"{expect}{i}", "question": "?", "category": name, "expect": expect})
+        for i, name in enumerate(categories)
+    ]
+
+
+def line(case: Case, status: Status, index: int = 0, value: float | None = None) -> Score:
+    """A score of a case."""
+    reason = "service: HTTP 500" if status == "error" else None
+    return Score(case=case.id, index=index, metric="m", status=status, value=value, reason=reason)
+
+
+def whole(estimates: Sequence[Estimate], group: str = "all") -> Estimate:
+    """The estimate of a group."""
+    return next(one for one in estimates if one.group == group)
+
+
+def test_a_metric_is_estimated_where_it_counts() -> None:
+    """All of the questions: both populations and each category; one population: it, and its categories."""
+    asked = [*cases("a", "b"), *cases("b", "c", expect="refuse")]
+    assert {"all": 4, "answerable": 2, "unanswerable": 2, "a": 1, "b": 2, "c": 1} == {
+        name: len(members) for name, members in groups_of(RATE, asked).items()
+    }
+    assert {"answerable": 2, "a": 1, "b": 1} == {
+        name: len(members) for name, members in groups_of(KNOWN, asked).items()
+    }
+    assert () == summarise([KNOWN], cases("c", expect="refuse"), [], 1)
+
+
+def test_errors_stay_in_the_plan_and_leave_the_rate() -> None:
+    """SE-02: planned 10, scored 8, failed 2, passed 6; the rate is of those scored, and the limits know."""
+    outcomes = json.loads((CASES / "se-02-denominator.json").read_text("utf-8"))["outcomes"]
+    asked = cases(*["a"] * len(outcomes))
+    found = whole(summarise([RATE], asked, [line(c, s) for c, s in zip(asked, outcomes, strict=True)], 1))
+    assert (10, 8, 2, 6, 8) == (found.planned, found.scored, found.failed, found.numerator, found.n)
+    assert found.value == pytest.approx(0.75)
+    assert found.coverage == pytest.approx(0.8)
+    assert {"service": 2} == found.failures
+    assert found.bounds is not None
+    assert found.low is not None
+    assert found.bounds.lower < found.low
+    assert found.high is not None
+    assert found.bounds.upper > found.high
+
+
+def test_a_judge_error_is_no_score() -> None:
+    """SE-03: the mean of the three real ones, with one error beside it."""
+    known = json.loads((CASES / "se-03-error-score.json").read_text("utf-8"))
+    asked = cases(*["a"] * len(known["scores"]))
+    lines = [
+        line(case, "error" if value is None else "number", value=value)
+        for case, value in zip(asked, known["scores"], strict=True)
+    ]
+    found = whole(summarise([SCORE], asked, lines, 1))
+    assert found.value == pytest.approx(known["expect"]["mean"])
+    assert (known["expect"]["n"], known["expect"]["errors"]) == (found.n, found.failed)
+
+
+def test_a_group_with_nothing_in_it_has_no_number() -> None:
+    """SE-05: all errors: no rate, no limits, n = 0; no questions at all: no estimate."""
+    known = json.loads((CASES / "se-05-empty-category.json").read_text("utf-8"))["categories"]
+    asked, lines = list[Case](), list[Score]()
+    for name, outcomes in known.items():
+        made = [
+            case.model_copy(update={"id": f"{name}{i}"})
+            for i, case in enumerate(cases(*[name] * len(outcomes)))
+        ]
+        asked += made
+        lines += [line(case, status) for case, status in zip(made, outcomes, strict=True)]
+    found = {one.group: one for one in summarise([RATE], asked, lines, 1)}
+    assert "awards" not in found
+    phone = found["phone"]
+    assert (0, None, None, None) == (phone.n, phone.value, phone.low, phone.high)
+    assert "no_data" == phone.reason
+    assert 0.5 == found["work"].value
+
+
+def test_draws_are_reduced_per_case_first() -> None:
+    """Three passes of one question weigh as much as one fail of another; n counts questions."""
+    one, two = cases("a", "a")
+    lines = [*(line(one, "pass", index) for index in range(3)), line(two, "fail", 0)]
+    lines += [line(two, "error", index) for index in (1, 2)]
+    found = whole(summarise([RATE], [one, two], lines, 3))
+    assert 0.5 == found.value
+    assert (2, 3, 6, 4, 2) == (found.n, found.draws, found.planned, found.scored, found.failed)
+
+
+def test_what_was_never_asked_is_missing() -> None:
+    """A run that stopped early has planned more than it has scores for; that is not scored as anything."""
+    one, two = cases("a", "a")
+    found = whole(summarise([RATE], [one, two], [line(one, "pass")], 2))
+    assert (4, 1, 3) == (found.planned, found.scored, found.failed)
+    assert {"not asked": 3} == found.failures
+    assert 1.0 == found.value
+
+
+def test_what_does_not_apply_is_not_missing() -> None:
+    """It leaves the plan; where nothing applies there is no coverage, and no number."""
+    one, two = cases("a", "a")
+    found = whole(summarise([RATE], [one, two], [line(one, "pass"), line(two, "not_applicable")], 1))
+    assert (2, 1, 1, 0, 1.0) == (
+        found.planned,
+        found.scored,
+        found.not_applicable,
+        found.failed,
+        found.coverage,
+    )
+    nothing = whole(summarise([RATE], [one], [line(one, "not_applicable")], 1))
+    assert (None, None, 0) == (nothing.value, nothing.coverage, nothing.n)
+
+
+def test_a_metric_of_a_case_has_one_score_a_case() -> None:
+    """Draws change nothing in retrieval: planned are the questions."""
+    metric = SCORE.model_copy(update={"per": "case", "deterministic": True})
+    asked = cases("a", "a")
+    lines = [Score(case=case.id, index=None, metric="m", status="number", value=0.5) for case in asked]
+    found = whole(summarise([metric], asked, lines, 3))
+    assert (2, 2, 1, 0.5) == (found.planned, found.scored, found.draws, found.value)
+
+
+def test_a_quantity_has_an_interval_and_no_limits_for_gates() -> None:
+    """Seconds are no share."""
+    metric = Metric(id="m", event="m", kind="quantity", better="lower", unit="s")
+    asked = cases(*["a"] * 4)
+    lines = [line(case, "number", value=float(i)) for i, case in enumerate(asked)]
+    found = whole(summarise([metric], asked, lines, 1))
+    assert (1.5, None, None) == (found.value, found.bounds, found.numerator)
+    assert found.low is not None
+    assert found.low < 1.5
+
+
+def test_the_order_of_scores_changes_no_bit() -> None:
+    """Whoever finishes first: the same estimates, to the last digit."""
+    asked = cases(*["a", "b"] * 10)
+    draw = random.Random(7)
+    lines = [
+        line(case, "number", index, draw.random()) if draw.random() > 0.1 else line(case, "error", index)
+        for case in asked
+        for index in range(3)
+    ]
+    first = summarise([SCORE], asked, lines, 3)
+    for _ in range(5):
+        draw.shuffle(lines)
+        assert first == summarise([SCORE], asked, lines, 3)

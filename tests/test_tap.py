@@ -1,0 +1,167 @@
+"""The proxy between a bot and its model's server: which call belongs to which draw, what a bot is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from aiohttp import web
+
+from evalrun.cassette import Address, Cassette, Mode
+from evalrun.records import Exchange
+from evalrun.tap import Tap
+from fakes.servers import FakeModel, Json, scripted, serving
+
+A, B = Address("a", 0), Address("b", 1)
+SEEDS = {11: A, 22: B}
+
+
+def chat(seed: int | None, text: str = "hi") -> Json:
+    """The body of a model call."""
+    options = {} if seed is None else {"seed": seed}
+    return {"model": "m", "messages": [{"role": "user", "content": text}], "options": options}
+
+
+@asynccontextmanager
+async def tapped(
+    upstream: str, path: Path | None = None, mode: Mode = "live", seconds: float = 30
+) -> AsyncIterator[tuple[Tap, httpx.AsyncClient, list[Exchange]]]:
+    """A tap before ``upstream``, a bot's client on it, and what it saw."""
+    cassette, seen = Cassette(path, mode), list[Exchange]()
+    tap = Tap(upstream, cassette, SEEDS, seen.append, timeout=seconds, concurrency=4)
+    async with tap, httpx.AsyncClient(base_url=tap.url, trust_env=False) as client:
+        yield tap, client, seen
+    cassette.close()
+
+
+async def test_a_call_belongs_to_the_draw_of_its_seed() -> None:
+    """Two draws at once are told apart; what was seen of one is handed out once."""
+    async with (
+        serving(scripted([{"json": {"message": {"content": "x"}}}])) as url,
+        tapped(url) as (tap, bot, _),
+    ):
+        await bot.post("/api/chat", json=chat(22))
+        await bot.post("/api/chat", json=chat(11))
+        assert [(22, "b", 1)] == [
+            (line.request["options"]["seed"], line.case, line.draw) for line in tap.seen(B)
+        ]
+        assert () == tap.seen(B)
+        assert 1 == len(tap.seen(A))
+
+
+async def test_a_call_without_a_known_seed_belongs_to_the_current_draw_if_there_is_one() -> None:
+    """A bot that passes no seed on is asked one draw at a time; with none current the call is nobody's."""
+    reply = {"json": {"message": {"content": "x"}}}
+    async with serving(scripted([reply])) as url, tapped(url) as (tap, bot, seen):
+        await bot.post("/api/chat", json=chat(None))
+        tap.current = A
+        await bot.post("/api/chat", json=chat(None))
+        await bot.post("/api/chat", json=chat(99))
+        assert [None, "a", "a"] == [line.case for line in seen]
+        assert 2 == len(tap.seen(A))
+
+
+async def test_a_new_attempt_forgets_what_was_seen_before() -> None:
+    """What an attempt saw proves nothing for the next."""
+    reply = {"json": {"message": {"content": "x"}}}
+    async with serving(scripted([reply])) as url, tapped(url) as (tap, bot, _):
+        await bot.post("/api/chat", json=chat(11))
+        tap.begin(A)
+        assert () == tap.seen(A)
+
+
+async def test_other_calls_pass_and_belong_to_nobody() -> None:
+    """Embeddings and lists of models go through with their query, and prove nothing."""
+    asked: list[str] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        asked.append(f"{request.method} {request.path_qs}")
+        return web.json_response({"ok": 1})
+
+    async with serving(handle) as url, tapped(url) as (_, bot, seen):
+        assert {"ok": 1} == (await bot.get("/api/tags?verbose=1")).json()
+        assert {"ok": 1} == (await bot.post("/api/embed", json={"input": ["x"]})).json()
+        assert [(None, None, None)] * 2 == [(line.case, line.draw, line.turn) for line in seen]
+    assert ["GET /api/tags?verbose=1", "POST /api/embed"] == asked
+
+
+async def test_the_raw_body_and_the_key_go_upstream_and_nothing_else_does() -> None:
+    """The model's server gets the bytes that the bot sent, its authorization, and no other header of it."""
+    got: list[Any] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        got.append(
+            (await request.read(), request.headers.get("authorization"), request.headers.get("x-mine"))
+        )
+        return web.json_response({"message": {"content": "x"}})
+
+    raw = b'{"model": "m",\n  "keep_alive": null, "options": {"seed": 11}}'
+    headers = {"authorization": "Bearer k", "x-mine": "1", "content-type": "application/json"}
+    async with serving(handle) as url, tapped(url) as (_, bot, seen):
+        await bot.post("/api/chat", content=raw, headers=headers)
+    assert [(raw, "Bearer k", None)] == got
+    assert {"model": "m", "options": {"seed": 11}} == seen[0].request
+    assert "Bearer" not in json.dumps(seen[0].model_dump())
+
+
+async def test_a_path_of_the_upstream_is_kept_and_is_no_part_of_a_recording(tmp_path: Path) -> None:
+    """A server under /ollama gets its calls there; the recording is the same as of one without a path."""
+    asked: list[str] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.json_response({"message": {"content": "x"}})
+
+    async with serving(handle) as url, tapped(f"{url}/ollama", tmp_path, "record") as (_, bot, seen):
+        await bot.post("/api/chat", json=chat(11))
+    assert ["/ollama/api/chat"] == asked
+    assert ["/api/chat"] == [line.path for line in seen]
+    async with tapped("http://elsewhere.invalid", tmp_path, "replay") as (_, bot, _seen):
+        assert 200 == (await bot.post("/api/chat", json=chat(11))).status_code
+
+
+async def test_a_miss_is_marked_and_belongs_to_its_draw(tmp_path: Path) -> None:
+    """The bot is told 502 with a mark; the draw is final, and no other draw is touched by it."""
+    async with tapped("http://elsewhere.invalid", tmp_path, "replay") as (tap, bot, seen):
+        reply = await bot.post("/api/chat", json=chat(11))
+        assert (502, "1") == (reply.status_code, reply.headers["x-evalrun-miss"])
+        assert "miss" == reply.json()["evalrun"]
+        assert [] == seen
+        assert tap.missed(A) is not None
+        assert tap.missed(B) is None
+        await bot.post("/api/embed", json={"input": ["x"]})
+        assert tap.missed(B) is not None
+
+
+async def test_an_upstream_that_fails_is_a_bad_gateway() -> None:
+    """No connection, no reply in time, no HTTP: the bot is told so, and its status and wait are passed on."""
+    model = FakeModel(lambda body: "x").start()
+    model.stop()
+    async with tapped(model.url) as (_, bot, seen):
+        reply = await bot.post("/api/chat", json=chat(11))
+        assert 502 == reply.status_code
+        assert "model server: " in reply.json()["error"]
+    slow = FakeModel(lambda body: "x").start()
+    slow.delay = 2
+    async with tapped(slow.url, seconds=0.2) as (_, bot, _seen):
+        assert 502 == (await bot.post("/api/chat", json=chat(11))).status_code
+    slow.stop()
+    busy = {"status": 503, "headers": {"retry-after": "7"}, "json": {"error": "busy"}}
+    async with serving(scripted([busy])) as url, tapped(url) as (_, bot, _seen):
+        reply = await bot.post("/api/chat", json=chat(11))
+        assert (503, "7", "busy") == (reply.status_code, reply.headers["retry-after"], reply.json()["error"])
+    assert [] == seen
+
+
+async def test_it_listens_on_this_machine_only_and_takes_a_large_prompt() -> None:
+    """The address is loopback; a prompt of two megabytes passes."""
+    async with (
+        serving(scripted([{"json": {"message": {"content": "x"}}}])) as url,
+        tapped(url) as (tap, bot, _),
+    ):
+        assert tap.url.startswith("http://127.0.0.1:")
+        assert 200 == (await bot.post("/api/chat", json=chat(11, "x" * 2_000_000))).status_code
