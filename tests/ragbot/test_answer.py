@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from ragbot_fakes import ScriptedModel, client_of, events_of, make_twin
 
-import ragbot
 from ragbot.answer import (
     CHAT_HISTORY,
     SYSTEM_PROMPT,
@@ -61,16 +58,6 @@ async def test_one_search_a_question_on_both_roads() -> None:
             )
             assert 200 == reply.status_code
         assert [2, 3] == searches
-
-
-def test_only_answer_searches() -> None:
-    """No other module of the package calls a method named search on anything but a pattern."""
-    callers = set()
-    for file in Path(ragbot.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.Attribute) and node.attr == "search" and ast.unparse(node.value) != "re":
-                callers.add(file.name)
-    assert {"answer.py"} == callers
 
 
 async def test_chat_answers_from_the_context_it_shows() -> None:
