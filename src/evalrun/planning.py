@@ -148,6 +148,11 @@ def _unmet_needs(config: RunConfig, scorers: Sequence[Scorer], mode: Mode) -> li
     if mode == "replay" and config.target.launch is None:
         hint = "add target.launch, or run with --live"
         problems.append(Problem(config.where("target"), "replay launches the bot itself", hint))
+    launch = config.target.launch
+    if mode != "live" and launch is not None and not launch.tapped:
+        hint = 'give it "{tap}" as the address of its model, as in env: {OLLAMA_HOST: "{tap}"}'
+        where = config.where("target", "launch")
+        problems.append(Problem(where, "the bot's model calls do not pass the recording", hint))
     return problems
 
 

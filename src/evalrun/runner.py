@@ -112,7 +112,7 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
     url, tap = getattr(options, "url", None) or "", None
     ended: Callable[[], str] = str
     if launch is not None:
-        if any("{tap}" in text for text in (*launch.command, *launch.env.values())):
+        if launch.tapped:
             upstream = config.cassette.upstream if config.cassette else DEFAULT_OLLAMA
             tap = Tap(
                 upstream,

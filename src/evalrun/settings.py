@@ -123,6 +123,11 @@ class Launch(Record):
     ready: str = Field(default="/healthz", pattern="^/")
     timeout: float = Field(default=60, gt=0, exclude=True)
 
+    @property
+    def tapped(self) -> bool:
+        """Whether the bot is told where the tap is."""
+        return any("{tap}" in text for text in (*self.command, *self.env.values()))
+
 
 class TargetConfig(Record):
     """What answers. The keys beside these three are the ``options`` of the kind; ``url`` is an address."""

@@ -72,8 +72,7 @@ RUBRIC: Json = {
     "correct": {"enum": ["yes", "no"]},
     "prompt": {
         "system": "Read the answer.",
-        "user": "{context}\n\n{question}\n\n{answer}\n",
-        "reference": "{reference}\n",
+        "user": "{reference}{context}\n\n{question}\n\n{answer}\n",
         "correction": "That was no verdict: {reason}. Again, please.",
     },
 }

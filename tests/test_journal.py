@@ -1,0 +1,117 @@
+"""The files of a run: appended while it goes on, read back after a kill, sorted and sealed at the end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evalrun.digest import sha256_bytes
+from evalrun.errors import UserError
+from evalrun.journal import KINDS, RunFolder
+from evalrun.jsonl import Appender, read_lines, to_line, whole_lines, write_atomically
+from evalrun.records import Case, CaseContext, Chunk, Context, Draw, Score
+
+
+def draw(case: str, index: int, **fields: object) -> Draw:
+    """A draw."""
+    return Draw.model_validate({"case": case, "index": index, "seed": 1} | fields)
+
+
+def test_a_line_holds_what_is_not_at_its_default_with_sorted_keys() -> None:
+    """One text for one value, in UTF-8, ending at a line feed."""
+    line = to_line(draw("café", 0, answer="a\u2028b\nc"))
+    assert '{"answer":"a\u2028b\\nc","case":"café","index":0,"seed":1}\n'.encode() == line
+
+
+def test_a_separator_of_unicode_ends_no_line(tmp_path: Path) -> None:
+    """Lines end at LF and nowhere else."""
+    with_separators = draw("a", 0, answer="one\u2028two\u2029three\x85four")
+    path = tmp_path / "draws.jsonl"
+    path.write_bytes(to_line(with_separators))
+    assert [with_separators] == list(read_lines(path, Draw))
+
+
+def test_a_torn_last_line_is_left_out_and_then_overwritten(tmp_path: Path) -> None:
+    """What a killed run wrote half is no record; the next one starts on a line of its own."""
+    path = tmp_path / "draws.jsonl"
+    whole = to_line(draw("a", 0))
+    path.write_bytes(whole + to_line(draw("a", 1))[:-9])
+    assert [draw("a", 0)] == list(read_lines(path, Draw))
+    appender = Appender(path)
+    appender.write(draw("a", 2))
+    appender.close()
+    appender.close()
+    assert [draw("a", 0), draw("a", 2)] == list(read_lines(path, Draw))
+
+
+def test_no_file_is_no_lines(tmp_path: Path) -> None:
+    """A journal that was never begun is empty."""
+    assert [] == list(read_lines(tmp_path / "gone.jsonl", Draw))
+    assert ([], 0) == whole_lines(tmp_path / "gone.jsonl")
+
+
+@pytest.mark.parametrize(
+    "bad", [b"{}", b"no json", b'{"case":"a","index":-1,"seed":1}', b'{"case":"a","x":1}']
+)
+def test_a_line_that_is_no_record_is_named(tmp_path: Path, bad: bytes) -> None:
+    """With the file and the number of the line."""
+    path = tmp_path / "draws.jsonl"
+    path.write_bytes(to_line(draw("a", 0)) + b"\n" + bad + b"\n")
+    with pytest.raises(UserError, match=r"draws\.jsonl:3: not a line of this journal"):
+        list(read_lines(path, Draw))
+
+
+def test_a_number_that_is_none_is_never_written() -> None:
+    """NaN has no line: missing is a reason."""
+    with pytest.raises(ValueError, match="finite"):
+        Score(case="a", index=0, metric="m", status="number", value=float("nan"))
+
+
+def test_a_file_is_replaced_in_one_step(tmp_path: Path) -> None:
+    """The new bytes, and nothing left beside them."""
+    path = tmp_path / "x"
+    write_atomically(path, b"old")
+    write_atomically(path, b"new")
+    assert b"new" == path.read_bytes()
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_sealing_sorts_every_journal_and_gives_its_digest(tmp_path: Path) -> None:
+    """Whatever the order in which things finished: the same bytes; cases keep that of the dataset."""
+    lines = {
+        "cases": [Case(id="b", question="?", category="x"), Case(id="a", question="?", category="x")],
+        "draws": [draw("b", 1), draw("a", 10), draw("a", 2)],
+        "scores": [
+            Score(case="a", index=1, metric="m", status="pass"),
+            Score(case="a", index=None, metric="r", status="number", value=1.0),
+            Score(case="a", index=0, metric="n", status="pass"),
+            Score(case="a", index=0, metric="m", status="pass"),
+        ],
+        "contexts": [CaseContext(case=c, context=Context.of((Chunk(id="1", text="x"),))) for c in ("b", "a")],
+    }
+    digests = []
+    for turned in (False, True):
+        folder = RunFolder(tmp_path / str(turned))
+        for kind, records in lines.items():
+            for record in records[::-1] if turned and kind != "cases" else records:
+                folder.append(kind, record)
+        digests.append(folder.seal())
+    assert digests[0] == digests[1]
+    assert {f"{kind}.jsonl" for kind in KINDS} == set(digests[0])
+    assert sha256_bytes(folder.file("draws").read_bytes()) == digests[0]["draws.jsonl"]
+    assert [("a", 2), ("a", 10), ("b", 1)] == [one.key for one in folder.draws()]
+    assert ["b", "a"] == [case.id for case in folder.cases()]
+    assert [(None, "r"), (0, "m"), (0, "n"), (1, "m")] == [(one.index, one.metric) for one in folder.scores()]
+    assert ["a", "b"] == [case for case, _ in folder.contexts()]
+    assert [] == list(folder.exchanges())
+
+
+def test_a_folder_without_a_finished_run_is_told(tmp_path: Path) -> None:
+    """Neither an empty folder nor a header of another kind is a run."""
+    with pytest.raises(UserError, match=r"no run\.json here"):
+        _ = RunFolder(tmp_path).header
+    (tmp_path / "run.json").write_text(json.dumps({"format": "run.v9"}))
+    with pytest.raises(UserError, match=r"run\.json: "):
+        _ = RunFolder(tmp_path).header
