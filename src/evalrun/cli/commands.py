@@ -16,17 +16,13 @@ _SET = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", he
 @click.command()
 @click.argument("config", type=_FILE)
 @click.option("--live", is_flag=True, help="Ask the real models; store nothing.")
-@click.option(
-    "--record", is_flag=True, help="Ask for what has no recording; a stale one: exit 4."
-)
+@click.option("--record", is_flag=True, help="Ask for what has no recording; a stale one: exit 4.")
 @click.option("--record-missing", is_flag=True, help="As --record, and replace stale recordings.")
 @click.option("--draws", type=click.IntRange(min=1), help="Answers a question.")
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only this case; evaluates no gates.")
 @click.option("--category", "categories", multiple=True, help="Only this category; evaluates no gates.")
 @click.option("--limit", type=click.IntRange(min=0), help="Only the first N cases; evaluates no gates.")
-@click.option(
-    "--output", type=click.Path(path_type=Path), help="Run folder (default: runs/MMDD-NAME)."
-)
+@click.option("--output", type=click.Path(path_type=Path), help="Run folder (default: runs/MMDD-NAME).")
 @_SET
 @click.option("--full", is_flag=True, help="Show every table.")
 @click.option("--quiet", "-q", is_flag=True, help="Show the gates and the verdict only.")
@@ -171,7 +167,7 @@ def freeze(dataset: Path) -> None:
     """Pin a released DATASET (NAME.vN.jsonl) in SHA256SUMS beside it: it cannot change any more."""
     from evalrun.dataset import freeze as pin
 
-    click.echo(f"{dataset}: {pin(dataset)}")
+    click.echo(f"{dataset}: " + ("pinned in SHA256SUMS" if pin(dataset) else "pinned already, unchanged"))
 
 
 @click.command(name="list")
