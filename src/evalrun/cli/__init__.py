@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from evalrun.cli import commands
+from evalrun.cli import commands, numbers
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -45,7 +45,7 @@ def main() -> None:
     """Measure a chatbot that answers from documents, and say how sure the numbers are."""
 
 
-for command in commands.ALL:
+for command in (*commands.ALL, *numbers.ALL):
     main.add_command(command)
 
 if __name__ == "__main__":

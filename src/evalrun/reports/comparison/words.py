@@ -91,7 +91,7 @@ def one_call(comparison: Comparison) -> str:
         change.per == "draw" for change in comparison.changes
     ):
         return ""
-    return "one model call each: a rerun alone also flips answers; use --draws 3 to separate"
+    return "one model call each: a rerun also flips answers; use --draws 3 to separate"
 
 
 def differences(comparison: Comparison) -> Iterator[str]:
@@ -158,13 +158,13 @@ def _more(lead: Change) -> Iterator[str]:
 
 
 def _opposite(comparison: Comparison, lead: Change) -> Iterator[str]:
-    """Where the lead metric shows nothing, but others moved both ways."""
-    if lead.word in ("better", "worse"):
-        return
+    """What moved against the lead metric; where that shows nothing, what moved both ways."""
     others = [c for c in comparison.changes if c.metric != lead.metric and c.metric not in MIRRORED]
     up = [change for change in others if change.word.endswith("better")]
     down = [change for change in others if change.word.endswith("worse")]
-    if up and down:
+    if against := down if lead.word.endswith("better") else up if lead.word.endswith("worse") else []:
+        yield f"But {_moves(against)}."
+    elif up and down and not lead.word.endswith(("better", "worse")):
         yield f"But the average hides opposite moves: {_moves(up)}; {_moves(down)}."
 
 

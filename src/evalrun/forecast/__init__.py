@@ -1,0 +1,228 @@
+"""What a run will cost and what it can show, before anything is spent.
+
+Owns the counting of calls, tokens and seconds, what each gate needs, and how small a change a comparison of
+two such runs would still show. The formulas are those of :mod:`evalrun.stats`; how it reads is in ``screen``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from evalrun import stats
+from evalrun.cassette import Book, address_of
+from evalrun.config import check_gates
+from evalrun.errors import ExitCode, InputError
+from evalrun.gates import infeasible, threshold
+from evalrun.jsonl import read_lines
+from evalrun.planning import make_plan
+from evalrun.provenance import is_generation, output_of
+from evalrun.records import Case, Exchange, Gate, Metric, Record
+from evalrun.scorers import Scorer
+from evalrun.settings import RunConfig
+from evalrun.summary import groups_of
+
+POWER = 0.80
+ICC = 0.8
+"""How alike the draws of a question are taken to be, before anything is measured."""
+RELATED = 0.5
+"""Correlation of how hard the questions are for two runs, taken likewise."""
+USUAL_RATE = 0.8
+"""The true rate where none is stated."""
+
+
+class Calls(Record):
+    """The model calls of one book: how many at most, how many are recorded, and what one takes.
+
+    Tokens and seconds are means of the recording; None where it does not tell.
+    """
+
+    planned: int
+    recorded: int
+    prompt_tokens: float | None = None
+    completion_tokens: float | None = None
+    seconds: float | None = None
+
+
+class GateForecast(Record):
+    """What one gate needs: ``passes`` of ``n`` questions, for "at most" no more than that.
+
+    ``rate``: the true rate with which it holds 4 times in 5. ``chance``: how often it holds at the stated
+    rate, 0 to 1.
+    """
+
+    gate: Gate
+    event: str
+    kind: Literal["rate", "score"]
+    n: int
+    problem: str = ""
+    hint: str = ""
+    passes: int | None = None
+    rate: float | None = None
+    chance: float | None = None
+
+
+class Detectable(Record):
+    """The smallest change of a rate in one group that a comparison shows with 80 % power."""
+
+    group: str
+    n: int
+    planned: float
+    twice_questions: float
+    twice_draws: float
+
+
+class Forecast(Record):
+    """All that is known before a run."""
+
+    format: Literal["forecast.v1"] = "forecast.v1"
+    name: str
+    dataset: str
+    cases: int
+    draws: int
+    stated_rate: float | None
+    assumed_rate: float
+    bot: Calls
+    judge: Calls | None
+    budget: int | None
+    gates: tuple[GateForecast, ...]
+    detectable: tuple[Detectable, ...]
+
+    @property
+    def calls(self) -> int:
+        """Calls to the bot's model and to the judge, at most."""
+        return self.bot.planned + (self.judge.planned if self.judge else 0)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """As for the run: a gate that cannot hold is an error of the config."""
+        return ExitCode.USAGE if any(gate.problem for gate in self.gates) else ExitCode.OK
+
+
+def forecast(config: RunConfig, rate: float | None = None) -> Forecast:
+    """What a run of ``config`` will take. ``rate``: a true rate for which to say how often each gate holds.
+
+    Raises:
+        InputError: a dataset that cannot be read, or a gate on what is not measured.
+    """
+    # Without its gates: one that cannot hold is told here, not refused.
+    plan = make_plan(config.model_copy(update={"gates": ()}), "live")
+    dataset, metrics = plan.dataset, {metric.id: metric for metric in plan.metrics}
+    if problems := check_gates(config, metrics, dataset.groups):
+        raise InputError(problems)
+    answers = {(case.id, index) for case in dataset.cases for index in range(config.draws)}
+    assumed = USUAL_RATE if rate is None else rate
+    return Forecast(
+        name=config.name,
+        dataset=dataset.name,
+        cases=len(dataset.cases),
+        draws=config.draws,
+        stated_rate=rate,
+        assumed_rate=assumed,
+        bot=_calls(config, "bot", answers),
+        judge=_calls(config, "judge", answers) if plan.judged else None,
+        budget=config.budget.calls,
+        gates=tuple(_gate(gate, metrics, plan.scorers, dataset.cases, rate) for gate in config.gates),
+        detectable=tuple(_detectable(dataset.cases, config.draws, assumed)),
+    )
+
+
+# ---------------------------------------------------------------- calls
+
+
+def _calls(config: RunConfig, book: Book, answers: set[tuple[str, int]]) -> Calls:
+    """The calls of one book: at most one an answer, or as many as the recording needed for one."""
+    lines = list(_generations(config.cassette.path if config.cassette else None, book))
+    addresses = [address_of(line) for line in lines]
+    known = {(address.case, address.draw) for address in addresses if address is not None}
+    each = len(lines) / len(known) if known and book == "bot" else 1.0
+    outputs = [output_of(line.reply) for line in lines]
+    return Calls(
+        planned=round(len(answers) * each),
+        recorded=round(len(known & answers) * each),
+        prompt_tokens=_mean(output.prompt_tokens for output in outputs),
+        completion_tokens=_mean(output.completion_tokens for output in outputs),
+        seconds=_mean(line.seconds for line in lines),
+    )
+
+
+def _generations(cassette: Path | None, book: Book) -> Iterable[Exchange]:
+    if cassette is None:
+        return ()
+    lines = read_lines(cassette / f"{book}.jsonl", Exchange)
+    return (line for line in lines if is_generation(line.path))
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+# ---------------------------------------------------------------- gates
+
+
+def _gate(
+    gate: Gate,
+    metrics: Mapping[str, Metric],
+    scorers: Sequence[Scorer],
+    cases: Sequence[Case],
+    rate: float | None,
+) -> GateForecast:
+    metric = metrics[gate.metric]
+    applies = next(scorer.applies for scorer in scorers if metric in scorer.metrics)
+    members = groups_of(metric, cases).get(gate.group, [])
+    n = sum(applies(case) for case in members)
+    problem, hint = infeasible(gate, metric, cases, applies) or ("", "")
+    found = GateForecast(
+        gate=gate,
+        event=metric.event,
+        kind="rate" if metric.kind == "rate" else "score",
+        n=n,
+        problem=problem,
+        hint=hint,
+    )
+    if problem or gate.infer == "this_set":
+        return found
+    return found.model_copy(update=_needs(gate, n, rate))
+
+
+def _needs(gate: Gate, n: int, rate: float | None) -> dict[str, float | int | None]:
+    """Passes, true rate and chance; "at most T" is "at least 1 - T" of the complement."""
+    limit, at_least = threshold(gate)
+    wanted = limit if at_least else 1 - limit
+    passes = stats.min_passes(n, wanted, method=gate.method)
+    enough = stats.rate_to_hold(n, wanted, POWER, method=gate.method)
+    chance = None
+    if rate is not None:
+        chance = stats.chance_to_hold(n, wanted, rate if at_least else 1 - rate, method=gate.method)
+    if at_least or passes is None or enough is None:
+        return {"passes": passes, "rate": enough, "chance": chance}
+    return {"passes": n - passes, "rate": 1 - enough, "chance": chance}
+
+
+# ---------------------------------------------------------------- comparisons
+
+
+def _detectable(cases: Sequence[Case], draws: int, rate: float) -> Iterable[Detectable]:
+    for group in ("all", "answerable", "unanswerable"):
+        n = sum(group in case.groups for case in cases)
+        if n:
+            yield Detectable(
+                group=group,
+                n=n,
+                planned=stats.paired_mde(n, difference_sd(rate, draws), power=POWER),
+                twice_questions=stats.paired_mde(2 * n, difference_sd(rate, draws), power=POWER),
+                twice_draws=stats.paired_mde(n, difference_sd(rate, 2 * draws), power=POWER),
+            )
+
+
+def difference_sd(rate: float, draws: int) -> float:
+    """Standard deviation of a question's change between two runs, as assumed before anything is measured.
+
+    A draw's variance p(1-p) is split into between questions (ICC) and within; of the part between,
+    ``RELATED`` is common to both runs and cancels: 2·p(1-p)·(ICC·(1-RELATED) + (1-ICC)/k).
+    """
+    spread = ICC * (1 - RELATED) + (1 - ICC) / draws
+    return math.sqrt(2 * rate * (1 - rate) * spread)

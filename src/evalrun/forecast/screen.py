@@ -1,0 +1,154 @@
+"""The screen of ``evalrun plan``. Owns the wording and the layout of a forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from evalrun.forecast import ICC, RELATED, Calls, Forecast, GateForecast
+from evalrun.reports import words
+from evalrun.reports.console import STYLE
+from evalrun.reports.screen import columns_of, cut, print_lines, wrapped
+
+
+def print_forecast(forecast: Forecast, stream: TextIO, width: int | None = None) -> None:
+    """Print what a run will take and what it can show."""
+    columns = columns_of(stream, width)
+    parts = [_head(forecast, columns), _gates(forecast, columns), _changes(forecast, columns)]
+    lines = [line for part in parts if part for line in [*part, Text()]]
+    print_lines([*lines, _end(forecast)], stream, columns)
+
+
+def _head(forecast: Forecast, columns: int) -> list[Text]:
+    asked = f"{words.count(forecast.cases, 'question')} × {words.count(forecast.draws, 'draw')}"
+    lines = [Text(words.one_line(f"evalrun plan {forecast.name} · {forecast.dataset} · {asked}"), "bold")]
+    for name, text in _facts(forecast):
+        rest = wrapped(text, columns - 9)
+        lines += [
+            Text.assemble((f"{'' if n else name:<9}", "dim"), line.plain) for n, line in enumerate(rest)
+        ]
+    return lines
+
+
+def _facts(forecast: Forecast) -> Iterator[tuple[str, str]]:
+    books = [("the bot", forecast.bot)] + ([("the judge", forecast.judge)] if forecast.judge else [])
+    planned = [
+        f"{'up to ' if name == 'the judge' else ''}{calls.planned:,} to {name}" for name, calls in books
+    ]
+    yield "calls", "; ".join(planned)
+    yield "recorded", "; ".join(f"{calls.recorded:,} to {name}" for name, calls in books) + _replay(forecast)
+    yield "tokens", "; ".join(_tokens(name, calls) for name, calls in books)
+    seconds = [calls.planned * calls.seconds for _, calls in books if calls.seconds is not None]
+    if len(seconds) == len(books):
+        yield "time", f"about {words.quantity(sum(seconds), 's')} live, one call after the other as recorded"
+    else:
+        yield "time", "unknown: no recording to estimate from"
+    yield "cost", "unknown: a config names no prices"
+    if forecast.budget is not None:
+        enough = "enough" if forecast.budget >= forecast.calls else f"NOT ENOUGH for {forecast.calls:,} calls"
+        yield "budget", f"{forecast.budget:,} calls: {enough}"
+
+
+def _replay(forecast: Forecast) -> str:
+    whole = forecast.bot.planned == forecast.bot.recorded
+    return (
+        "; a replay asks no model, if no prompt changed" if whole else "; the rest needs --record or --live"
+    )
+
+
+def _tokens(name: str, calls: Calls) -> str:
+    if calls.prompt_tokens is None or calls.completion_tokens is None:
+        return f"{name}: unknown, no recording counts them"
+    read, written = (calls.planned * each for each in (calls.prompt_tokens, calls.completion_tokens))
+    return f"{name}: about {read:,.0f} read, {written:,.0f} written"
+
+
+# ---------------------------------------------------------------- gates
+
+
+def _gates(forecast: Forecast, columns: int) -> list[Text]:
+    if not forecast.gates:
+        return [Text("no gates: nothing will be asked of the numbers")]
+    names = [words.one_line(found.gate.name) for found in forecast.gates]
+    width = min(max(map(cell_len, names)) + 4, columns - 46)
+    stated = forecast.stated_rate
+    last = f"chance at {words.rate(stated)}" if stated is not None else ""
+    head = f"{'GATES':<{width}}{'needs':<9}{'passes':<16}{'80% at rate':<13}{last}"
+    lines = [Text(head, "bold")]
+    for name, found in zip(names, forecast.gates, strict=True):
+        lines += _gate(name, found, width, columns)
+    return lines
+
+
+def _gate(name: str, found: GateForecast, width: int, columns: int) -> Iterator[Text]:
+    line = Text(set_cell_size("  " + cut(name, width - 4), width))
+    line.append(f"{found.gate.needs:<9}")
+    if found.problem:
+        yield line.append("CANNOT HOLD", STYLE["fails"])
+        yield from wrapped(found.problem, columns, 6, "dim")
+        yield from wrapped(found.hint, columns, 6, "dim")
+        return
+    if found.gate.infer == "this_set":
+        yield line.append(f"{words.count(found.n, 'question')}, one pass; no chance in it", "dim")
+        return
+    line.append(f"{_passes(found):<16}{words.rate(found.rate):<13}")
+    if found.chance is not None:
+        line.append(words.rate(found.chance))
+    yield line
+
+
+def _passes(found: GateForecast) -> str:
+    """``30 of 35``; for a score the mean that is as much, which is a little more than it needs."""
+    assert found.passes is not None
+    if found.kind == "score":
+        return f"mean {words.rate(found.passes / found.n)}"
+    most = "" if found.gate.min is not None else "at most "
+    return f"{most}{found.passes} of {found.n}"
+
+
+# ---------------------------------------------------------------- changes
+
+
+def _changes(forecast: Forecast, columns: int) -> list[Text]:
+    if not forecast.detectable:
+        return []
+    lines = [
+        Text("SMALLEST CHANGE that evalrun diff shows with 80% power", "bold"),
+        Text(f"{'':<30}{'as planned':>11}{'twice the questions':>21}{'twice the draws':>17}", "dim"),
+    ]
+    for found in forecast.detectable:
+        name = f"  {found.group}, {words.count(found.n, 'question')}"
+        figures = (
+            words.rate(found.planned),
+            words.rate(found.twice_questions),
+            words.rate(found.twice_draws),
+        )
+        lines.append(Text(f"{name:<30}{figures[0]:>11}{figures[1]:>21}{figures[2]:>17}"))
+    assumed = (
+        f"assumed: a rate of {words.rate(forecast.assumed_rate)}, draws of a question alike by "
+        f"{words.rate(ICC)}, questions equally hard for both runs by {words.rate(RELATED)}"
+    )
+    return [*lines, *wrapped(advice(forecast), columns, 2), *wrapped(assumed, columns, 2, "dim")]
+
+
+def advice(forecast: Forecast) -> str:
+    """More questions or more draws: whichever shows the smaller change for twice the calls."""
+    first = forecast.detectable[0]
+    questions = f"questions ({words.rate(first.planned)} becomes {words.rate(first.twice_questions)})"
+    draws = f"draws ({words.rate(first.planned)} becomes {words.rate(first.twice_draws)})"
+    more, not_ = (questions, draws) if first.twice_questions < first.twice_draws else (draws, questions)
+    return f"For twice the calls: add {more}, not {not_}."
+
+
+def _end(forecast: Forecast) -> Text:
+    bad = sum(bool(gate.problem) for gate in forecast.gates)
+    code = f"    exit {int(forecast.exit_code)}"
+    if bad:
+        text = f"{bad} of {words.count(len(forecast.gates), 'gate')} cannot hold: a run would be refused"
+        return Text.assemble((text, STYLE["fails"]), (code, "bold"))
+    return Text.assemble(
+        ("every gate can hold" if forecast.gates else "nothing to hold", "green"), (code, "bold")
+    )
