@@ -40,7 +40,7 @@ class _Group(click.Group):
 def _fail(error: RagbotError) -> None:
     click.echo(f"error: {error}", err=True)
     if detail := getattr(error, "detail", ""):
-        click.echo(f"    the server said: {detail!r}", err=True)
+        click.echo(f"    detail: {detail!r}", err=True)
     raise SystemExit(4 if type(error).__name__ == "ModelError" else 2)
 
 
@@ -151,16 +151,18 @@ async def _ask(twin: Twin, question: str) -> None:
     from ragbot.answer import chat
     from ragbot.contract import Context, Reply
 
-    async with aclosing(chat(twin, _request(question))) as parts:
-        async for part in parts:
-            if isinstance(part, str):
-                click.echo(_printable(part), nl=False)
-            elif isinstance(part, Reply):
-                click.echo(" [cut at its length limit]" if part.finish_reason == "length" else "")
-            else:
-                context: Context = part
+    try:
+        async with aclosing(chat(twin, _request(question))) as parts:
+            async for part in parts:
+                if isinstance(part, Context):
+                    context = part
+                elif isinstance(part, Reply):
+                    click.echo(" [cut at its length limit]" if part.finish_reason == "length" else "")
+                else:
+                    click.echo(_printable(part), nl=False)
+    finally:
+        await twin.model.close()
     click.echo(f"\nsources: {', '.join(_printable(id) for id in context.ids)}", err=True)
-    await twin.model.close()
 
 
 def _request(question: str) -> ChatRequest:

@@ -164,6 +164,7 @@ async def test_ask_without_a_model_server(profile: Path, monkeypatch: pytest.Mon
     code, out, err = await asyncio.to_thread(run, "ask", "--build", "--profile", str(profile), "Study?")
     assert (4, "") == (code, out)
     assert "the model server did not answer" in err
+    assert "Unclosed" not in err
 
 
 def test_ask_refuses_a_blank_question(profile: Path) -> None:
