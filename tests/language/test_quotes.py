@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalrun.language import holds_quote, one_sentence_holds
+from evalrun.language import holds_quote, one_sentence_holds, shares_words
 
 TEXT = (
     "The talk was called “A Range Is an Answer”.\nI didn’t   know, and have been measuring it since – slowly."
@@ -86,3 +86,17 @@ def test_words_of_the_question_do_not_count_but_its_names_do() -> None:
     )
     assert one_sentence_holds(text, "the largest installation held six terabytes", question)
     assert not one_sentence_holds(text, "an installation of Acme held it", question)
+
+
+@pytest.mark.parametrize(
+    ("quote", "expected"),
+    [
+        ("the largest weighed nine kilos", True),
+        ("My heaviest books", True),
+        ("five of the nine", False),
+        ("", False),
+    ],
+)
+def test_a_quote_must_be_about_its_claim(quote: str, expected: bool) -> None:
+    """A third of the claim's words, in any inflection, ties a quote to it."""
+    assert expected is shares_words(quote, "heaviest book was nine kilos by weight")

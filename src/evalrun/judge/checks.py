@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from evalrun.judge.rubric import Check
 from evalrun.judge.verdict import Parsed
-from evalrun.language import holds_quote, novel_terms, one_sentence_holds, refusal_rule
+from evalrun.language import holds_quote, novel_terms, one_sentence_holds, refusal_rule, shares_words
 from evalrun.language.text import folded, sentences
 from evalrun.records import Claim, Context
 
@@ -65,8 +65,9 @@ def _by_rule(
 
 def _by_quote(claim: Claim, source: str, question: str, corrections: list[str]) -> Claim:
     """A small model often copies the answer where the quote should stand; the claim may be sound even so."""
-    sound = holds_quote(source, claim.quote or "") or one_sentence_holds(source, claim.claim, question)
-    if sound or not claim.supported:
+    quote = claim.quote or ""
+    quoted = holds_quote(source, quote) and shares_words(quote, claim.claim)
+    if not claim.supported or quoted or one_sentence_holds(source, claim.claim, question):
         return claim
     corrections.append(f"quotes: {claim.claim}")
     return claim.model_copy(update={"supported": False, "decided_by": "quotes"})

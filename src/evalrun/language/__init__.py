@@ -5,7 +5,7 @@ business of the judge and of the scorers.
 """
 
 from evalrun.language.novel import novel_terms
-from evalrun.language.quotes import holds_quote, one_sentence_holds
+from evalrun.language.quotes import holds_quote, one_sentence_holds, shares_words
 from evalrun.language.refusal import refusal_rule
 
-__all__ = ["holds_quote", "novel_terms", "one_sentence_holds", "refusal_rule"]
+__all__ = ["holds_quote", "novel_terms", "one_sentence_holds", "refusal_rule", "shares_words"]

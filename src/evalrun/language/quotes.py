@@ -1,7 +1,7 @@
 """Whether a quote, or the words of a claim, stand in a text, however quote marks, spaces and case are.
 
-Owns these comparisons alone, and how far a copy may stray: a small model that copies a line changes a word now
-and then, and that is no invention.
+Owns these comparisons alone, and how far a copy may stray: a small model that copies a line changes a word
+now and then, and that is no invention.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ def holds_quote(text: str, quote: str) -> bool:
     )
 
 
+def shares_words(quote: str, claim: str) -> bool:
+    """Whether ``quote`` holds a third of the content words of ``claim``: else it is about something else."""
+    stems = {_stem(word) for word in _content(_words(quote))}
+    wanted = _content(_words(claim))
+    return 3 * sum(_stem(word) in stems for word in wanted) >= len(wanted) > 0
+
+
 def one_sentence_holds(text: str, claim: str, question: str = "") -> bool:
     """Whether one sentence of ``text`` holds the content words of ``claim``, in any order and inflection.
 
@@ -65,8 +72,10 @@ def _stem(word: str) -> str:
     """A word without its ending: enough to find ``mended`` beside ``mend``; numbers stay whole."""
     if word[0].isdigit():
         return word
-    bare = re.sub(r"(?:'s|ings?|ed|es|s|e)$", "", word)
-    return bare if len(bare) >= 3 else word
+    for ending in (r"'s$", r"(?<!s)s$", r"(?:ing|ed|e)$"):
+        bare = re.sub(ending, "", word)
+        word = bare if len(bare) >= 3 else word
+    return word
 
 
 def _words(text: str) -> list[str]:
