@@ -17,12 +17,13 @@ import nox
 ROOT = Path(__file__).parent
 SRC = ROOT / "src"
 TESTS = ROOT / "tests"
-BROWSER_TESTS = TESTS / "browser"
+BROWSER_TESTS = sorted(path.relative_to(ROOT).as_posix() for path in TESTS.rglob("test_*_browser.py"))
+OTHERS = ("--ignore=tests/test_docs.py", "--ignore-glob=*_browser.py")
 
 nox.needs_version = ">=2024.10"
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "types", "tests", "docs", "wheel", "quality"]
-if os.environ.get("CI") and BROWSER_TESTS.is_dir():
+if os.environ.get("CI"):
     nox.options.sessions = [*nox.options.sessions, "browser"]
 
 
@@ -56,15 +57,14 @@ def types(session: nox.Session) -> None:
     """Strict types, by mypy: sources, this file, the documentation's generator, the tests."""
     python(session, "-m", "mypy")
     # A folder at a time: as for pytest, the folders of tests are no packages and may use the same file names.
-    for folder in sorted({path.parent for path in TESTS.rglob("*.py")} - {BROWSER_TESTS}):
+    for folder in sorted({path.parent for path in TESTS.rglob("*.py")}):
         python(session, "-m", "mypy", *sorted(str(path.relative_to(ROOT)) for path in folder.glob("*.py")))
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests but those of the sessions ``docs`` and ``browser``."""
-    others = ("--ignore=tests/test_docs.py", "--ignore=tests/browser")
-    python(session, "-m", "pytest", *(session.posargs or others))
+    python(session, "-m", "pytest", *(session.posargs or OTHERS))
 
 
 @nox.session
@@ -120,7 +120,7 @@ def check_files(session: nox.Session, built: Path) -> None:
 @nox.session
 def browser(session: nox.Session) -> None:
     """The pages in Debian's Chromium. Part of CI, off by default elsewhere: it adds the group ``browser``."""
-    arguments = session.posargs or ["tests/browser"]
+    arguments = session.posargs or BROWSER_TESTS
     session.run(uv(session), "run", "--group", "browser", "python", "-m", "pytest", *arguments)
 
 
@@ -140,5 +140,4 @@ def minimums(session: nox.Session) -> None:
         oldest = ("pip", "install", "--quiet", "--python", str(interpreter), "--resolution", "lowest-direct")
         session.run(uv(session), *oldest, "--group", f"{ROOT / 'pyproject.toml'}:test", str(ROOT))
     with session.chdir(ROOT):
-        others = ("--ignore=tests/test_docs.py", "--ignore=tests/browser")
-        session.run(str(interpreter), "-m", "pytest", *(session.posargs or others))
+        session.run(str(interpreter), "-m", "pytest", *(session.posargs or OTHERS))
