@@ -88,7 +88,7 @@ def live(session: nox.Session) -> None:
 @nox.session
 def wheel(session: nox.Session) -> None:
     """The wheel holds every file of src and both programs start from it, in an environment of its own."""
-    folder = Path(session.create_tmp())
+    folder = Path(session.create_tmp()).resolve()
     shutil.rmtree(folder / "dist", ignore_errors=True)
     session.run(uv(session), "build", "--quiet", "--wheel", "--out-dir", str(folder / "dist"), external=True)
     [built] = (folder / "dist").glob("*.whl")
