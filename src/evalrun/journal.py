@@ -1,6 +1,7 @@
 """The run folder: append-only journals while a run goes on, sorted and sealed at its end.
 
-Owns the files of a run and how a killed run is read back. What stands in the lines is decided by :mod:`evalrun.records`; what is made of them by reports.
+Owns the files of a run and how a killed run is read back. What stands in the lines is decided by
+:mod:`evalrun.records`; what is made of them by reports.
 """
 
 from __future__ import annotations
