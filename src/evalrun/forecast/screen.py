@@ -73,14 +73,15 @@ def _gates(forecast: Forecast, columns: int) -> list[Text]:
     if not forecast.gates:
         return [Text("no gates: nothing will be asked of the numbers")]
     names = [words.one_line(found.gate.name) for found in forecast.gates]
-    width = min(max(map(cell_len, names)) + 4, columns - 46)
+    width = min(max(map(cell_len, names)) + 4, columns - 42)
     stated = forecast.stated_rate
-    last = f"chance at {words.rate(stated)}" if stated is not None else ""
-    head = f"{'GATES':<{width}}{'needs':<9}{'passes':<16}{'80% at rate':<13}{last}"
-    lines = [Text(head, "bold")]
+    last = f"at {words.rate(stated)}" if stated is not None else ""
+    lines = [Text(f"{'GATES':<{width}}{'needs':<9}{'passes':<15}{'80% at':<8}{last}".rstrip(), "bold")]
     for name, found in zip(names, forecast.gates, strict=True):
         lines += _gate(name, found, width, columns)
-    return lines
+    told = "80% at: the true rate that holds the gate in 80% of runs of one draw a question"
+    told += f"; {last}: how often that rate holds it" if last else ""
+    return [*lines, *wrapped(told, columns, 2, "dim")] if any(g.rate for g in forecast.gates) else lines
 
 
 def _gate(name: str, found: GateForecast, width: int, columns: int) -> Iterator[Text]:
@@ -94,7 +95,7 @@ def _gate(name: str, found: GateForecast, width: int, columns: int) -> Iterator[
     if found.gate.infer == "this_set":
         yield line.append(f"{words.count(found.n, 'question')}, one pass; no chance in it", "dim")
         return
-    line.append(f"{_passes(found):<16}{words.rate(found.rate):<13}")
+    line.append(f"{_passes(found):<15}{words.rate(found.rate):<8}")
     if found.chance is not None:
         line.append(words.rate(found.chance))
     yield line
@@ -105,7 +106,7 @@ def _passes(found: GateForecast) -> str:
     assert found.passes is not None
     if found.kind == "score":
         return f"mean {words.rate(found.passes / found.n)}"
-    most = "" if found.gate.min is not None else "at most "
+    most = "" if found.gate.min is not None else "max "
     return f"{most}{found.passes} of {found.n}"
 
 

@@ -45,7 +45,7 @@ def print_comparison(
 def _head(comparison: Comparison, columns: int) -> list[Text]:
     old, new = comparison.old, comparison.new
     title = f"evalrun diff {old.path} {new.path} · {new.dataset}"
-    lines = [Text(words.one_line(title), "bold"), *wrapped(told.head(comparison), columns)]
+    lines = [*wrapped(title, columns, style="bold"), *wrapped(told.head(comparison), columns)]
     if warning := told.one_call(comparison):
         lines += wrapped(f"! {warning}", columns, style="yellow")
     for place, text in enumerate(told.differences(comparison)):
