@@ -130,7 +130,7 @@ def test_headline_where_it_is_clear(tmp_path: Path) -> None:
         r'"\.69 or \.97\?"  It got better, by at least \.\d\d: 44 questions flipped, 40 up, 4 down\.',
         told.headline(there)[0],
     )
-    assert ['But "refused" likely worse.'] == told.headline(there)[1:]
+    assert ['But "refused" is likely worse.'] == told.headline(there)[1:]
     back = told.headline(compared(tmp_path / "b", new, old))
     assert "It got worse, by at least" in back[0]
 

@@ -169,7 +169,7 @@ def _opposite(comparison: Comparison, lead: Change) -> Iterator[str]:
 
 
 def _moves(changes: Iterable[Change]) -> str:
-    return ", ".join(f'"{one_line(change.event)}" {change.word}' for change in changes)
+    return ", ".join(f'"{one_line(change.event)}" is {change.word}' for change in changes)
 
 
 # ---------------------------------------------------------------- drops
