@@ -102,6 +102,14 @@ def test_screen_fits(moved: Comparison) -> None:
             assert all(len(line) <= width for line in screen(moved, width, full=full).splitlines())
 
 
+def test_long_gates_fit(moved: Comparison) -> None:
+    """What weakens a verdict stands on a line of its own where it does not fit."""
+    long = drop(event="refused, should have answered it", decision="holds", judge_measured=False)
+    text = screen(moved.model_copy(update={"drops": (long,)}))
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "holds\n           (judge unmeasured)" in text
+
+
 def test_screen_in_ascii(moved: Comparison) -> None:
     """On a terminal without UTF-8 the screen is ASCII, and so is the JSON."""
     assert screen(moved, encoding="ascii", full=True).isascii()
@@ -195,7 +203,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     new = passes("ans", [[1, 1]] * 21)
     runs = [read_run(write_run(tmp_path / name, rows)) for name, rows in (("old", old), ("new", new))]
     text = screen(compare(runs[0], runs[1], common_cases=True), 120)
-    said = "no score for 3 answers in the old run, 0 in the new; 1 question left out: right, grounded"
+    said = "answers without a score: 3 in the old run, 0 in the new; 1 question left out: right, grounded"
     assert 1 == text.count(said)
     assert "not compared: ans-020 (only in the new run)" in text
 

@@ -100,8 +100,8 @@ def test_calls_with_a_recording(folder: Path) -> None:
     assert found.judge is not None
     assert (1, 1000, 100) == (found.judge.recorded, found.judge.prompt_tokens, found.judge.completion_tokens)
     text = screen(found)
-    assert "the bot: about 77,400 read, 5,160 written" in text
-    assert "about 645 s live" in text
+    assert "the bot: about 77,000 read, 5,200 written" in text
+    assert "about 11 min live" in text
 
 
 def test_a_bot_that_calls_its_model_twice(folder: Path) -> None:
@@ -111,10 +111,12 @@ def test_a_bot_that_calls_its_model_twice(folder: Path) -> None:
 
 
 def test_whole_recording(folder: Path) -> None:
-    """Where every answer is recorded, a replay costs nothing."""
+    """Where every answer is recorded, none needs --record."""
     names = [f"a{place}" for place in range(35)] + [f"u{place}" for place in range(8)]
     recorded(folder, "bot", [(name, draw) for name in names for draw in range(3)])
-    assert "a replay asks no model" in screen(planned(folder))
+    text = screen(planned(folder))
+    assert "129 of 129 to the bot; 0 to the judge" in text
+    assert "--record" not in text
 
 
 def test_replies_that_count_no_tokens(folder: Path) -> None:

@@ -39,11 +39,11 @@ def _facts(forecast: Forecast) -> Iterator[tuple[str, str]]:
         f"{'up to ' if name == 'the judge' else ''}{calls.planned:,} to {name}" for name, calls in books
     ]
     yield "calls", "; ".join(planned)
-    yield "recorded", "; ".join(f"{calls.recorded:,} to {name}" for name, calls in books) + _replay(forecast)
+    yield "recorded", _recorded(forecast)
     yield "tokens", "; ".join(_tokens(name, calls) for name, calls in books)
     seconds = [calls.planned * calls.seconds for _, calls in books if calls.seconds is not None]
     if len(seconds) == len(books):
-        yield "time", f"about {words.quantity(sum(seconds), 's')} live, one call after the other as recorded"
+        yield "time", f"about {_duration(sum(seconds))} live, one call after the other as recorded"
     else:
         yield "time", "unknown: no recording to estimate from"
     yield "cost", "unknown: a config names no prices"
@@ -52,18 +52,28 @@ def _facts(forecast: Forecast) -> Iterator[tuple[str, str]]:
         yield "budget", f"{forecast.budget:,} calls: {enough}"
 
 
-def _replay(forecast: Forecast) -> str:
-    whole = forecast.bot.planned == forecast.bot.recorded
-    return (
-        "; a replay asks no model, if no prompt changed" if whole else "; the rest needs --record or --live"
-    )
+def _recorded(forecast: Forecast) -> str:
+    """Answers and verdicts in the recording; whether these verdicts are enough only a replay can tell."""
+    bot = forecast.bot
+    text = f"{bot.recorded:,} of {bot.planned:,} to the bot"
+    if forecast.judge:
+        text += f"; {forecast.judge.recorded:,} to the judge (equal answers share a verdict)"
+    return text if bot.recorded == bot.planned else f"{text}; the rest needs --record or --live"
 
 
 def _tokens(name: str, calls: Calls) -> str:
     if calls.prompt_tokens is None or calls.completion_tokens is None:
         return f"{name}: unknown, no recording counts them"
     read, written = (calls.planned * each for each in (calls.prompt_tokens, calls.completion_tokens))
-    return f"{name}: about {read:,.0f} read, {written:,.0f} written"
+    return f"{name}: about {_about(read)} read, {_about(written)} written"
+
+
+def _about(number: float) -> str:
+    return f"{float(f'{number:.2g}'):,.0f}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{_about(seconds)} s" if seconds < 120 else f"{_about(seconds / 60)} min"
 
 
 # ---------------------------------------------------------------- gates

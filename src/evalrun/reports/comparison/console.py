@@ -95,7 +95,11 @@ def _drops(comparison: Comparison, columns: int) -> list[Text]:
 def _drop(head: str, name: str, drop: Drop, width: int, columns: int) -> Iterator[Text]:
     line = Text.assemble((f"{head:<7}", "bold"), set_cell_size(cut(name, width), width))
     line.append(f"{told.drop_measured(drop):<16} ")
-    yield line.append(told.drop_word(drop), STYLE[drop.decision])
+    word, _, weak = told.drop_word(drop).partition(" ")
+    fits = line.cell_len + len(word) + 1 + len(weak) <= columns
+    yield line.append(f"{word} {weak}" if weak and fits else word, STYLE[drop.decision])
+    if weak and not fits:
+        yield Text(" " * 11 + weak, "dim")
     yield from wrapped(told.drop_advice(drop), columns, 11, "dim")
 
 

@@ -109,9 +109,8 @@ def missing(comparison: Comparison) -> Iterator[str]:
         parts = []
         if any(change.missing):
             noun = "answers" if change.per == "draw" else "questions"
-            parts.append(
-                f"no score for {change.missing[0]} {noun} in the old run, {change.missing[1]} in the new"
-            )
+            old, new = change.missing
+            parts.append(f"{noun} without a score: {old} in the old run, {new} in the new")
         if change.left_out:
             parts.append(f"{count(change.left_out, 'question')} left out")
         if parts:
