@@ -134,6 +134,15 @@ def test_everything_right(tmp_path: Path) -> None:
     assert "next:" not in screen(folder)
 
 
+def test_nothing_concluded_gives_no_next_command(tmp_path: Path) -> None:
+    """Where a recording is stale the error says what to run; asking one question live would not help."""
+    stale = "3 answers of 1 cases have a stale recording: a: run again with --record-missing"
+    text = screen(make_run(tmp_path / "r", exit_code=4, errors=(stale,)))
+    assert f"error  {stale}" in text
+    assert "nothing is concluded" in text
+    assert "next:" not in text
+
+
 def test_json_is_the_file(quality: RunFolder) -> None:
     """``--json`` prints run.json, in ASCII too."""
     stream, narrow = Stream(), Stream("ascii")

@@ -94,6 +94,7 @@ def test_hostile_text_is_shown_as_text(hostile: RunFolder) -> None:
     """Every hostile text stands in the page, escaped as text and as JSON."""
     tree = page(hostile)
     notes = [item.text_content() for item in tree.xpath("//ul[@class='told']/li/span")]
+    assert "notes" in tree.findtext(".//header/details/summary")
     answers = {draw["answer"] for case in data(tree)["cases"] for draw in case["draws"]}
     for wild in hostile_texts():
         stored = wild.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

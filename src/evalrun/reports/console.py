@@ -26,6 +26,7 @@ __all__ = ["Progress", "print_json", "print_run"]
 NARROWEST = 80
 WORST = 5
 WORST_FULL = 20
+CONCLUDED = (0, 1, 3)
 STYLE: dict[Decision, str] = {"holds": "green", "fails": "bold red", "undecided": "yellow"}
 ASCII = str.maketrans("━●·×–…“”’", '=o.x-~""\'')
 
@@ -291,8 +292,8 @@ def look(folder: RunFolder, header: RunHeader) -> str:
 
 
 def next_command(header: RunHeader, meta: Meta, rows: Rows) -> str:
-    """What to run next: the worst question, asked again."""
-    unmet = rows.unmet()
+    """What to run next: the worst question, asked again. Where nothing was concluded, the errors say it."""
+    unmet = rows.unmet() if header.exit_code in CONCLUDED else []
     if not unmet or not meta.config_path:
         return ""
     parts = ["evalrun", "run", meta.config_path, "--live", "--case", unmet[0].id]

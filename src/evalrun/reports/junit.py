@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 from junitparser import Error, Failure, JUnitXml, Properties, Property, Skipped, TestCase, TestSuite
 
@@ -25,6 +24,9 @@ from evalrun.records import Meta, Metric, RunHeader, Verdict
 from evalrun.reports import report
 from evalrun.reports.rows import Detail, Result, Row, goodness, read_details, read_rows
 from evalrun.reports.words import figure, gate_measured, one_line, sentence, visible
+
+_ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_QUOTED = _ESCAPED | str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#10;"})
 
 
 @dataclass(frozen=True)
@@ -59,27 +61,27 @@ def render(folder: RunFolder) -> bytes:
 
 def _written(element: Any) -> Iterator[str]:
     """An element as text, a line a suite and a case: the same bytes whichever library junitparser found."""
-    attributes = "".join(f" {name}={quoteattr(value)}" for name, value in sorted(element.attrib.items()))
     line = "\n" if element.tag in ("testsuite", "testcase") else ""
-    yield f"{line}<{element.tag}{attributes}>"
-    yield escape(element.text or "")
+    attributes = "".join(
+        f' {name}="{value.translate(_QUOTED)}"' for name, value in sorted(element.attrib.items())
+    )
+    yield f"{line}<{element.tag}{attributes}>{(element.text or '').translate(_ESCAPED)}"
     for child in element:
         yield from _written(child)
     yield f"</{element.tag}>"
 
 
 def _sign(root: JUnitXml, meta: Meta) -> None:
-    suites = list(root)
-    for suite in suites:
-        suite.update_statistics()
+    total: Counter[str] = Counter()
+    for suite in root:
+        found = Counter(child.tag for case in suite._elem.iter("testcase") for child in case)
+        found["testcase"] = len(suite._elem.findall("testcase"))
+        suite.tests, suite.failures = found["testcase"], found["failure"]
+        suite.errors, suite.skipped = found["error"], found["skipped"]
         suite.timestamp = meta.started
-    for name in ("tests", "failures", "errors"):
-        setattr(root, name, sum(getattr(suite, name) for suite in suites))
+        total += found
+    root.tests, root.failures, root.errors = total["testcase"], total["failure"], total["error"]
     root.time = round(meta.seconds, 3)
-
-
-def _case(suite: str, header: RunHeader, name: str) -> TestCase:
-    return TestCase(name, one_line(f"{header.name}.{suite}"))
 
 
 # ---------------------------------------------------------------- gates and faults
@@ -91,7 +93,7 @@ def _gates(header: RunHeader) -> TestSuite | None:
     suite = TestSuite("gates")
     names = distinct([f"{v.gate.name} {v.gate.needs}" for v in header.verdicts])
     for name, verdict in zip(names, header.verdicts, strict=True):
-        case = _case("gates", header, name)
+        case = TestCase(name, one_line(f"{header.name}.gates"))
         for element in _gate_result(verdict, header):
             case.append(element)
         if verdict.decision == "holds" or not verdict.red:
@@ -121,7 +123,7 @@ def _faults(header: RunHeader) -> TestSuite | None:
     suite = TestSuite("run")
     kind = ExitCode(header.exit_code).name.lower()
     for number, text in enumerate(header.errors, start=1):
-        case = _case("run", header, f"fault {number}")
+        case = TestCase(f"fault {number}", one_line(f"{header.name}.run"))
         fault = Error(one_line(text, 300), kind)
         fault.text = visible(f"{text}\n{sentence(header)}")
         case.append(fault)
@@ -137,11 +139,11 @@ def _metrics(
 ) -> Iterator[TestSuite]:
     names = dict(zip((row.id for row in rows), distinct([row.id for row in rows]), strict=True))
     for metric in header.metrics:
-        suite = TestSuite(one_line(metric.id))
+        suite, classname = TestSuite(one_line(metric.id)), one_line(f"{header.name}.{metric.id}")
         suite.append(_properties(metric))
         counted = [row for row in rows if _counts(metric, row)]
         for row in counted:
-            case = _case(metric.id, header, names[row.id])
+            case = TestCase(names[row.id], classname)
             _fill(case, metric, row, details.get(row.id), asked)
             suite.append(case)
         if counted:
