@@ -56,6 +56,14 @@ def test_answers_that_only_decline(answer: str) -> None:
     assert refusal_rule(answer) is True
 
 
+def test_the_scope_of_a_refusal_is_no_statement() -> None:
+    """What a refusal covers may be said after it; before it, or with a claim beside it, it is a statement."""
+    declined = "I do not talk about the money that I earn. This covers my salary, bonuses and shares."
+    assert refusal_rule(declined) is True
+    assert refusal_rule("This covers my salary, bonuses and shares.") is False
+    assert refusal_rule(f"{declined} I earn 90,000 a year.") is False
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -22,16 +22,20 @@ _TURN = re.compile(
     r"(?:,| -)? \b(?:but|however|though|although|aber|jedoch|mais|cependant|pero|sin embargo)\b,?\s+"
     r"|,? (?:and|so) (?=(?:i|we|she|he|they)\b)"
 )
+_SCOPE = re.compile(r"^(?:this|that|it|which) (?:also )?(?:covers|includes|applies to|concerns|goes for)\b")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
 def refusal_rule(answer: str) -> bool | None:
     """True: the answer only declines. False: it states something. None: the rule cannot tell.
 
-    True takes a clause that declines and no clause that states something; apologies, thanks and offers do not
-    count. None is for an answer of apologies alone and for languages the rule does not know.
+    True takes a clause that declines and no clause that states something; apologies, thanks, offers and what
+    a sentence before it declined to talk about ("This covers my pay and …") do not count. None is for an answer of apologies alone and for languages the rule does not know.
     """
-    found = [kind for sentence in sentences(_unquoted(answer)) for kind in _kinds(sentence)]
+    found: list[Kind] = []
+    for sentence in sentences(_unquoted(answer)):
+        if not ("declines" in found and _SCOPE.match(sentence.casefold())):
+            found += _kinds(sentence)
     if "states" in found:
         return False if "declines" in found or _covered(answer) else None
     return True if "declines" in found else None
