@@ -30,7 +30,8 @@ def refusal_rule(answer: str) -> bool | None:
     """True: the answer only declines. False: it states something. None: the rule cannot tell.
 
     True takes a clause that declines and no clause that states something; apologies, thanks, offers and what
-    a sentence before it declined to talk about ("This covers my pay and …") do not count. None is for an answer of apologies alone and for languages the rule does not know.
+    a sentence before it declined to talk about ("This covers my pay and …") do not count. None is for an
+    answer of apologies alone and for languages the rule does not know.
     """
     found: list[Kind] = []
     for sentence in sentences(_unquoted(answer)):
