@@ -43,6 +43,7 @@ def test_screen_tells_what_there_is_to_know(quality: RunFolder) -> None:
     for part in (
         "evalrun quality · twin.v1 · 64 questions × 3 draws",
         "! same model as the bot",
+        "192 answers, recorded 2026-12-02; 0 model calls, 192 replayed",
         "191 of 192: the judge read exactly what the model was given (observed)",
         "JUDGE not measured against labels",
         "decided by: at most .71 (exact limit)",

@@ -112,9 +112,9 @@ def _fact(name: str, text: str, style: str = "") -> Text:
 def _how(header: RunHeader, meta: Meta) -> str:
     total = sum(header.levels.values())
     recorded = words.recorded_line(header)
-    answers = f"{meta.replayed} of {total} answers" if meta.mode == "replay" else f"{total} answers"
-    parts = [f"{answers}, recorded {recorded}" if recorded else answers]
-    parts.append(f"{words.count(meta.calls, 'call')}, {meta.seconds:.1f} s")
+    parts = [words.count(total, "answer") + (f", recorded {recorded}" if recorded else "")]
+    made = words.count(meta.calls, "model call")
+    parts.append(f"{made}, {meta.replayed:,} replayed, {meta.seconds:.1f} s")
     if meta.attempt > 1:
         parts.append(f"attempt {meta.attempt}")
     return "; ".join(parts)
@@ -149,8 +149,8 @@ def _estimate_line(estimate: Estimate, label: int, bar: int) -> Text:
         line.append(f"{'–':>5}  {words.estimate_value(estimate)}", "dim")
         return line
     if estimate.kind == "quantity":
-        line.append(f"{words.estimate_value(estimate):>5}", "bold")
-        line.append(f"  {words.estimate_interval(estimate)}".rstrip(), "dim")
+        line.append(f"{words.quantity(estimate.value, ''):>5}", "bold")
+        line.append(f"  {words.estimate_interval(estimate)} {estimate.unit}", "dim")
         return line
     line.append(f"{words.rate(estimate.value):>5}", "bold")
     line.append(f"  {words.estimate_interval(estimate):<14}", "dim")
@@ -187,18 +187,18 @@ def _gates(header: RunHeader, columns: int) -> list[Text]:
     if not header.verdicts:
         return []
     names = [words.one_line(verdict.gate.name) for verdict in header.verdicts]
-    name_width = min(max(map(cell_len, names)) + 4, columns - 42)
-    lines = [Text(f"{'GATES':<{name_width}}{'needs':<10}{'measured':<18}verdict", "bold")]
-    for name, verdict in zip(names, header.verdicts, strict=True):
-        lines += _gate_lines(name, verdict, header, name_width, columns)
+    figures = [words.gate_measured(verdict, header) for verdict in header.verdicts]
+    measured = max(16, *map(len, figures)) + 2
+    name = min(max(map(cell_len, names)) + 4, columns - 24 - measured)
+    lines = [Text(f"{'GATES':<{name}}{'needs':<10}{'measured':<{measured}}verdict", "bold")]
+    for text, figure, verdict in zip(names, figures, header.verdicts, strict=True):
+        line = Text(set_cell_size(f"  {text}", name - 2) + "  ")
+        line.append(f"{verdict.gate.needs:<10}{figure:<{measured}}")
+        lines += _gate_lines(line, verdict, columns)
     return lines
 
 
-def _gate_lines(
-    name: str, verdict: Verdict, header: RunHeader, name_width: int, columns: int
-) -> Iterator[Text]:
-    line = Text(set_cell_size(f"  {name}", name_width - 2) + "  ")
-    line.append(f"{verdict.gate.needs:<10}{words.gate_measured(verdict, header):<18}")
+def _gate_lines(line: Text, verdict: Verdict, columns: int) -> Iterator[Text]:
     word, _, weak = words.decision_word(verdict).partition(" ")
     fits = line.cell_len + len(word) + len(weak) < columns
     line.append(f"{word} {weak}" if weak and fits else word, STYLE[verdict.decision])

@@ -164,6 +164,9 @@ def _gate(header: RunHeader, verdict: Verdict, anchor: str, cases: list[dict[str
     scale = _scale(found, verdict, bound)
     return {
         "anchor": anchor,
+        "kind": found.kind if found else "rate",
+        "low": verdict.low if gate.infer == "population" else None,
+        "high": verdict.high if gate.infer == "population" else None,
         "verdict": verdict,
         "name": gate.name,
         "metric": gate.metric,

@@ -159,7 +159,8 @@ def gate_measured(verdict: Verdict, header: RunHeader) -> str:
     )
     kind, unit = (estimate.kind, estimate.unit) if estimate else ("rate", "")
     value = figure(kind, verdict.value, unit)
-    limits = "" if verdict.low == verdict.high else interval(kind, verdict.low, verdict.high)
+    infers = verdict.gate.infer == "population"
+    limits = interval(kind, verdict.low, verdict.high) if infers else ""
     return f"{value} {limits}".rstrip()
 
 
