@@ -249,16 +249,8 @@ class Project:
     def start(self, *args: str, env: dict[str, str] | None = None) -> tuple[subprocess.Popen[str], Path]:
         """``evalrun run`` as a process of its own, and the folder it writes."""
         output = self._next()
-        command = [
-            sys.executable,
-            "-m",
-            "evalrun.cli",
-            "run",
-            str(self.write()),
-            "--output",
-            str(output),
-            *args,
-        ]
+        program = [sys.executable, "-c", "from evalrun.cli import main; main()"]
+        command = [*program, "run", str(self.write()), "--output", str(output), *args]
         process = subprocess.Popen(
             command,
             env={**os.environ, **(env or {})},

@@ -5,7 +5,6 @@ Each command imports what it needs inside its body, so that ``--help`` and ``--v
 
 from __future__ import annotations
 
-import sys
 import traceback
 from importlib.metadata import version as installed_version
 from typing import Any
@@ -47,6 +46,3 @@ def main() -> None:
 
 for command in (*commands.ALL, *numbers.ALL):
     main.add_command(command)
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -56,7 +56,7 @@ def run(
     from evalrun.planning import Selection, load, make_plan
     from evalrun.reports.console import print_json, print_run
     from evalrun.reports.progress import Progress
-    from evalrun.runner import execute
+    from evalrun.runner import Result, execute
 
     if live + record + record_missing > 1:
         raise UserError("--live, --record and --record-missing exclude each other", "choose one")
@@ -66,10 +66,14 @@ def run(
     plan = make_plan(load(config, overrides), mode, Selection(cases, categories, limit))
     folder = new_run_folder(output, plan.config.name)
     progress = Progress(io.StringIO() if quiet or as_json else sys.stderr)
-    # A job that is cancelled gets SIGTERM: a bot that was launched must not outlive it either.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    async def stoppable() -> Result:
+        # A job that is cancelled gets SIGTERM: a bot that was launched must not outlive it either.
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+        return await execute(plan, folder, progress, refresh=record_missing)
+
     try:
-        result = asyncio.run(execute(plan, folder, progress, refresh=record_missing))
+        result = asyncio.run(stoppable())
     finally:
         with contextlib.suppress(OSError):  # only where nothing came about: no empty folder stays
             folder.path.rmdir()
