@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -133,11 +134,11 @@ def coverage(session: nox.Session) -> None:
 @nox.session
 def minimums(session: nox.Session) -> None:
     """The tests with the oldest dependencies that pyproject.toml allows. Off by default."""
-    folder = Path(session.create_tmp()).resolve()
-    interpreter = folder / "bin" / "python"
-    session.run(uv(session), "venv", "--quiet", "--clear", str(folder), "--python", "3.11")
-    with session.chdir(folder):  # away from the exact pins of pyproject.toml, which uv reads where it runs
-        oldest = ("pip", "install", "--quiet", "--python", str(interpreter), "--resolution", "lowest-direct")
-        session.run(uv(session), *oldest, "--group", f"{ROOT / 'pyproject.toml'}:test", str(ROOT))
-    with session.chdir(ROOT):
+    with tempfile.TemporaryDirectory() as name:
+        interpreter = Path(name) / "bin" / "python"
+        session.run(uv(session), "venv", "--quiet", "--clear", name, "--python", "3.11")
+        oldest = ("--python", str(interpreter), "--resolution", "lowest-direct", "--system-certs")
+        group = ("--group", f"{ROOT / 'pyproject.toml'}:test")
+        with session.chdir(name):  # outside of the project: uv reads the exact pins from where it runs
+            session.run(uv(session), "pip", "install", "--quiet", *oldest, *group, str(ROOT))
         session.run(str(interpreter), "-m", "pytest", *(session.posargs or OTHERS))
