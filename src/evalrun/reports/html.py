@@ -72,7 +72,7 @@ def render(folder: RunFolder) -> bytes:
         gate_data=_gate_data(gates),
         css=_own("report.css"),
         js=_own("report.js"),
-        policy=_policy(),
+        policy=policy(),
     )  # fmt: skip
     return page.encode("utf-8", "replace")
 
@@ -108,7 +108,9 @@ def _own(name: str) -> Markup:
     return Markup(files("evalrun.reports").joinpath("templates", name).read_text("utf-8"))
 
 
-def _policy() -> str:
+def policy() -> str:
+    """What a browser may do with the page: run its own script, use its own style, ask for nothing."""
+
     def digest(name: str) -> str:
         return base64.b64encode(hashlib.sha256(_own(name).encode()).digest()).decode()
 
