@@ -49,9 +49,15 @@ def contingency(first: ArrayLike, second: ArrayLike, categories: int = 2) -> NDA
     if a.shape != b.shape:
         raise ValueError(f"{a.size} labels of one rater and {b.size} of the other")
     counts = np.zeros(categories**2, dtype=np.int64)
+    cells = np.empty(
+        min(a.size, _BLOCK), dtype=np.int64
+    )  # one for all blocks: fresh memory costs more than sums
     for start in range(0, a.size, _BLOCK):
         one, two = (_in_range(codes, start, categories) for codes in (a, b))
-        counts += np.bincount(one * categories + two, minlength=categories**2)
+        cell = cells[: one.size]
+        np.multiply(one, categories, out=cell, casting="unsafe", dtype=np.int64)
+        np.add(cell, two, out=cell, casting="unsafe", dtype=np.int64)
+        counts += np.bincount(cell, minlength=categories**2)
     return counts.reshape(categories, categories)
 
 
@@ -227,21 +233,23 @@ def judge_accuracy(
 
 def _codes(labels: ArrayLike) -> NDArray[np.integer]:
     codes = np.asarray(labels)
-    if codes.dtype == np.bool_ or codes.size == 0:
-        return codes.astype(np.int8)
+    if codes.dtype == np.bool_:
+        return codes.view(np.int8)
+    if codes.size == 0:
+        return np.zeros(0, dtype=np.int8)
     if not np.issubdtype(codes.dtype, np.integer):
         raise ValueError(f"codes are whole numbers or booleans, not {codes.dtype}")
     return codes
 
 
-def _in_range(codes: NDArray[np.integer], start: int, categories: int) -> NDArray[np.int64]:
+def _in_range(codes: NDArray[np.integer], start: int, categories: int) -> NDArray[np.integer]:
     """One block of codes, all of them known categories."""
     block = codes[start : start + _BLOCK]
     # seen as unsigned, a negative code is a huge one: one pass checks both ends
     if int(block.view(f"u{block.dtype.itemsize}").max()) >= categories:
         bad = np.flatnonzero((block < 0) | (block >= categories))[:5] + start
         raise ValueError(f"codes outside 0 … {categories - 1} at places {bad.tolist()}")
-    return block.astype(np.int64, copy=False)
+    return block
 
 
 def _counts(table: ArrayLike) -> FloatArray:
