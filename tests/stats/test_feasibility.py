@@ -80,3 +80,32 @@ def test_planning_inputs() -> None:
     with pytest.raises(ValueError, match="n must"):
         stats.min_passes(-1, 0.5)
     assert stats.min_passes(0, 0.5) is None
+
+
+@pytest.mark.parametrize(
+    ("n", "rates"),
+    [
+        (8, (0.90, None, None, None)),
+        (27, (0.75, 0.91, 0.97, None)),
+        (35, (0.73, 0.89, 0.96, 0.99)),
+        (100, (0.64, 0.82, 0.90, 0.97)),
+        (200, (0.60, 0.79, 0.88, 0.96)),
+    ],
+)
+def test_rate_to_hold(n: int, rates: tuple[float | None, ...]) -> None:
+    """The published table of true rates that hold .5, .7, .8 and .9 with 80% power, and their chance."""
+    for threshold, rate in zip((0.5, 0.7, 0.8, 0.9), rates, strict=True):
+        found = stats.rate_to_hold(n, threshold)
+        assert rate == (None if found is None else pytest.approx(found, abs=0.0051))
+        if found is None:
+            assert 0.0 == stats.chance_to_hold(n, threshold, 1.0)
+        else:
+            assert 0.8 == pytest.approx(stats.chance_to_hold(n, threshold, found), abs=1e-6)
+
+
+def test_a_chance_needs_a_rate() -> None:
+    """A rate outside [0, 1] and a power outside (0, 1) are refused."""
+    with pytest.raises(ValueError, match="not in"):
+        stats.chance_to_hold(10, 0.5, 1.5)
+    with pytest.raises(ValueError, match="power"):
+        stats.rate_to_hold(10, 0.5, power=1.0)
