@@ -99,9 +99,34 @@ def test_only_the_checks_of_the_rubric_run() -> None:
     assert (True, True, ()) == (found.refusal, found.faithful, found.corrections)
 
 
-def test_an_answer_of_which_no_claim_was_read_is_no_verdict() -> None:
+def test_a_name_that_only_the_question_holds_supports_nothing() -> None:
+    """A quote that is sound does not carry a name beside it: the question is no evidence."""
+    parsed = Parsed(False, True, (ReadClaim("worked at Vindlage with Kafka", "I worked at Vindlage", True),))
+    found = corrected(parsed, ALL, "Did you use Kafka?", "I worked at Vindlage with Kafka.", CONTEXT)
+    assert (False, ("quotes: worked at Vindlage with Kafka",)) == (found.faithful, found.corrections)
+
+
+def test_a_sound_quote_about_something_else_supports_nothing() -> None:
+    """A quote has to share words with its claim."""
+    assert not reading(
+        "I sing well.", ReadClaim("sings well in choirs", "I worked at Vindlage", True)
+    ).faithful
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"), [("No, I am single.", False), ("I worked there three years.", True)]
+)
+def test_an_answer_taken_for_a_refusal_is_read_sentence_by_sentence(answer: str, expected: bool) -> None:
     """A lie that the model called a refusal without listing it is not faithful by default."""
-    parsed = Parsed(True, True, ())
+    found = reading(answer, refusal=True)
+    assert (False, expected) == (found.refusal, found.faithful)
+    assert [answer] == [claim.claim for claim in found.claims]
+    assert "quotes: the answer's sentences read as its claims" in found.corrections
+
+
+def test_an_answer_of_which_no_claim_was_read_is_no_verdict() -> None:
+    """No refusal and no claims is a contradiction, not a faithful answer."""
+    parsed = Parsed(False, True, ())
     found = corrected(parsed, ALL, "Are you married?", "No, I am single.", CONTEXT)
     assert "no claim of it is listed" in (unread(found, parsed) or "")
     declined = corrected(parsed, ALL, "Are you married?", "I don't know.", CONTEXT)

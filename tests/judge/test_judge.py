@@ -85,7 +85,6 @@ async def test_a_reference_asks_for_correct() -> None:
         "no idea",
         Completion("", "length", 2_000, 400),
         Completion(GOOD, "length", 2_000, 400),
-        '{"claims": [], "answer_is_refusal": "yes"}',
         '{"claims": [], "answer_is_refusal": "no"}',
     ],
 )

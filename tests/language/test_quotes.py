@@ -78,14 +78,14 @@ def test_one_sentence_must_hold_the_words_of_a_claim(claim: str, expected: bool)
     assert expected is one_sentence_holds(text, claim)
 
 
-def test_words_of_the_question_do_not_count_but_its_names_do() -> None:
-    """An answer repeats the question's words; a name that only the question holds is still unsupported."""
+def test_words_of_the_question_do_not_count() -> None:
+    """An answer repeats the question's words; its numbers must still stand in the sentence."""
     text, question = (
         "The largest instance in my care held six terabytes.",
-        "How big was the installation at Acme?",
+        "How big was the installation of 2019?",
     )
     assert one_sentence_holds(text, "the largest installation held six terabytes", question)
-    assert not one_sentence_holds(text, "an installation of Acme held it", question)
+    assert not one_sentence_holds(text, "the installation of 2019 held six terabytes", question)
 
 
 @pytest.mark.parametrize(

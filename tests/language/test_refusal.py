@@ -78,10 +78,11 @@ def test_the_scope_of_a_refusal_is_no_statement() -> None:
         "I can share that I work in Bergen.",
         "I use Python, although I can't say for how long.",
         "I passed it at the second attempt.",
+        "I worked there three years.",
         "Python.",
         "Ich arbeite in Bergen.",
         "Je travaille à Bergen.",
-        "Trabajo en Bergen con Python.",
+        "Trabajo para una empresa de Bergen.",
     ],
 )
 def test_answers_that_state_something(answer: str) -> None:
@@ -90,7 +91,14 @@ def test_answers_that_state_something(answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["", "Sorry.", "Mi dispiace, non posso rispondere.", "申し訳ありませんが、お答えできません。"]
+    "answer",
+    [
+        "",
+        "Sorry.",
+        "Mi dispiace, non posso rispondere.",
+        "Não posso responder a isso.",
+        "申し訳ありませんが、お答えできません。",
+    ],
 )
 def test_the_rule_says_when_it_cannot_tell(answer: str) -> None:
     """Without a phrase it knows, in a language it does not know, the rule has no opinion."""

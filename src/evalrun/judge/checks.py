@@ -32,7 +32,7 @@ class Reading:
 def corrected(
     parsed: Parsed, checks: tuple[Check, ...], question: str, answer: str, context: Context
 ) -> Reading:
-    """The model's reading after ``checks``, in the order refusal_rule, quotes, novel_terms.
+    """The model's reading after ``checks``, in the order refusal_rule, novel_terms, quotes.
 
     ``faithful`` is: no claim is unsupported. An answer that only declines, as refusal_rule decides, makes no
     claims; what the model read into it is dropped.
@@ -44,10 +44,12 @@ def corrected(
     refusal, corrections = parsed.refusal, list[str]()
     if "refusal_rule" in checks:
         refusal, claims = _by_rule(refusal_rule(answer), refusal, claims, corrections)
-    if "quotes" in checks:
-        claims = tuple(_by_quote(claim, source, question, corrections) for claim in claims)
+    if "quotes" in checks and parsed.refusal and not refusal and not claims:
+        claims = _own_claims(answer, corrections)
     if "novel_terms" in checks:
         claims = _by_terms(claims, answer, f"{source}\n{question}", corrections)
+    if "quotes" in checks:
+        claims = tuple(_by_quote(claim, answer, source, question, corrections) for claim in claims)
     return Reading(refusal, all(claim.supported for claim in claims), claims, tuple(corrections))
 
 
@@ -63,14 +65,32 @@ def _by_rule(
     return rule, () if rule else claims
 
 
-def _by_quote(claim: Claim, source: str, question: str, corrections: list[str]) -> Claim:
-    """A small model often copies the answer where the quote should stand; the claim may be sound even so."""
-    quote = claim.quote or ""
-    quoted = holds_quote(source, quote) and shares_words(quote, claim.claim)
-    if not claim.supported or quoted or one_sentence_holds(source, claim.claim, question):
+def _by_quote(claim: Claim, answer: str, source: str, question: str, corrections: list[str]) -> Claim:
+    if not claim.supported or _carried(claim, answer, source, question):
         return claim
     corrections.append(f"quotes: {claim.claim}")
     return claim.model_copy(update={"supported": False, "decided_by": "quotes"})
+
+
+def _carried(claim: Claim, answer: str, source: str, question: str) -> bool:
+    """Whether the context carries a claim: its names and numbers stand there, and so does its quote.
+
+    A small model often copies the answer where the quote should stand. That is not held against it when one
+    sentence of the context holds the words of the claim, or of what was copied, all the same.
+    """
+    quote = claim.quote or ""
+    if novel_terms(claim.claim, source):
+        return False
+    if holds_quote(source, quote):
+        return shares_words(quote, claim.claim) or one_sentence_holds(source, claim.claim, question)
+    texts = (claim.claim, quote) if holds_quote(answer, quote) else (claim.claim,)
+    return any(one_sentence_holds(source, text, question) for text in texts)
+
+
+def _own_claims(answer: str, corrections: list[str]) -> tuple[Claim, ...]:
+    """The sentences of an answer that the model took for a refusal, and the rule did not; quotes decides."""
+    corrections.append("quotes: the answer's sentences read as its claims")
+    return tuple(Claim(claim=text, supported=True) for text in sentences(answer))
 
 
 def _by_terms(

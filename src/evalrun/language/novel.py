@@ -22,7 +22,7 @@ _WORD_NUMBERS = {word: str(value) for value, word in enumerate(_UNITS)} | {
     "first": "1", "second": "2", "third": "3", "once": "1", "twice": "2", "dozen": "12", "hundred": "100",
 }  # fmt: skip
 _NEVER_NOVEL = frozenset("i i'm i've i'd i'll ai ok okay mr mrs ms dr".split())
-_GERMAN_HINTS = FUNCTION_WORDS["de"] - FUNCTION_WORDS["en"] - FUNCTION_WORDS["fr"] - FUNCTION_WORDS["es"]
+_GERMAN = FUNCTION_WORDS["de"]
 
 
 def novel_terms(answer: str, known: str) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def _numbers(sentence: str) -> list[str]:
 
 
 def _names(sentence: str) -> list[str]:
-    every_noun = any(word in _GERMAN_HINTS for word in sentence.casefold().split())
+    every_noun = any(word in _GERMAN for word in sentence.casefold().split())
     names: list[str] = []
     for found in _NAME.finditer(sentence):
         parts = [part for part in re.split(r"[-/]", found[0]) if part]

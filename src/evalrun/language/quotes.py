@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from evalrun.language.phrases import FUNCTION_WORDS
-from evalrun.language.text import folded, sentences, straight
+from evalrun.language.phrases import FUNCTION_WORDS, SHARED_WORDS
+from evalrun.language.text import folded, sentences
 
 _ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…|\[…\]|\[\.\.\.\])\s*")
 _WORD = re.compile(r"[\w'+#]+(?:[.,:]\d+)*")
 _NEGATIONS = frozenset(
     "no not never nothing none neither nor without nicht kein keine nie ne pas sin nunca".split()
 )
-_LIGHT = frozenset[str]().union(*FUNCTION_WORDS.values()) - _NEGATIONS - {"can't"}
-_NAME = re.compile(r"(?<!^)\b[^\W\d_a-zà-ÿ][\w+#]*")
+_LIGHT = SHARED_WORDS.union(*FUNCTION_WORDS.values()) - _NEGATIONS - {"can't"}
 SLACK = 6
 """One content word of a quote in this many may differ."""
 LOOSE = 5
@@ -49,13 +48,12 @@ def shares_words(quote: str, claim: str) -> bool:
 def one_sentence_holds(text: str, claim: str, question: str = "") -> bool:
     """Whether one sentence of ``text`` holds the content words of ``claim``, in any order and inflection.
 
-    Words of the question do not count, names, numbers and negations aside: an answer repeats them. Fewer than
-    two words that count are too few to tell; of more, one in :data:`LOOSE` may be missing, but no number; and
-    a sentence with a negation holds only claims that have one too.
+    Words of the question do not count, numbers and negations aside: an answer repeats them. Fewer than two
+    words that count are too few to tell; of more, one in :data:`LOOSE` may be missing, but no number; and a
+    sentence with a negation holds only claims that have one too.
     """
     asked = {_stem(word) for word in _content(_words(question)) if not _firm(word)}
-    names = {word for found in _NAME.findall(straight(claim)) for word in _words(found)}
-    wanted = [word for word in _content(_words(claim)) if _stem(word) not in asked or word in names]
+    wanted = [word for word in _content(_words(claim)) if _stem(word) not in asked]
     if len(wanted) < 2:
         return False
     return any(_holds_all(_content(_words(sentence)), wanted, claim) for sentence in sentences(text))
@@ -87,11 +85,12 @@ def _content(words: list[str]) -> list[str]:
 
 
 def _stand(words: list[str], pieces: list[list[str]], exact: bool) -> bool:
-    start: int | None = 0
+    start = 0
     for piece in pieces:
-        start = _end(words, piece, start, 0 if exact else len(piece) // SLACK) if piece else None
-        if start is None:
+        end = _end(words, piece, start, 0 if exact else len(piece) // SLACK) if piece else None
+        if end is None:
             return False
+        start = end
     return True
 
 

@@ -69,4 +69,4 @@ def _covered(answer: str) -> bool:
     words = _WORD.findall(plain(answer).casefold())
     if len(words) <= 3:
         return plain(answer).isascii()
-    return any(sum(word in known for word in words) * 4 >= len(words) for known in FUNCTION_WORDS.values())
+    return any(sum(word in known for word in words) * 6 >= len(words) for known in FUNCTION_WORDS.values())
