@@ -90,9 +90,7 @@ def verify_run(path: Path) -> tuple[list[str], str]:
         *_conclusions(stored),
         *_files(folder, stored.header),
     ]
-    counts = (
-        f"{len(stored.draws)} draws, {len(stored.exchanges)} exchanges, {len(stored.judgements)} verdicts"
-    )
+    counts = f"{len(stored.draws)} draws, {len(stored.exchanges)} exchanges"
     verdicts = f"{len(stored.judgements)} verdicts"
     return broken, f"{counts}, {verdicts}, {len(stored.scores)} scores, {len(stored.header.verdicts)} gates"
 
