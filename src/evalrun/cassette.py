@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ from evalrun.records import Exchange, Record
 
 Mode = Literal["replay", "record", "live"]
 Book = Literal["bot", "judge"]
+_FENCE = re.compile(r"^(<<(?:context|end) )[0-9a-f]{16}(>>)$", re.MULTILINE)
 BOOKS: tuple[Book, ...] = ("bot", "judge")
 
 
@@ -505,9 +507,18 @@ def difference(old: Any, new: Any) -> str:
         return f"{len(new_prompt)} prompt messages instead of {len(old_prompt)}"
     for number, (before, after) in enumerate(zip(old_prompt, new_prompt, strict=True), start=1):
         if before != after:
-            return f"prompt message {number}: {_around(before, after)}"
+            return f"prompt message {number}: {_first_line(before, after)}"
     changed = sorted(_changed(old, new))
     return "request fields: " + ", ".join(changed) if changed else "the same request, asked once more"
+
+
+def _first_line(before: str, after: str) -> str:
+    """The first line that differs; the digest in a fence differs with any text, and so tells nothing."""
+    was, now = (_FENCE.sub(r"\1…\2", text).split("\n") for text in (before, after))
+    for old, new in zip_longest(was, now, fillvalue=""):
+        if old != new:
+            return _around(old, new)
+    return _around(before, after)
 
 
 def _around(before: str, after: str, context: int = 24) -> str:
