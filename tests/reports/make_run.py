@@ -36,6 +36,7 @@ from evalrun.records import (
     Verdict,
 )
 
+CASES = Path(__file__).parents[1] / "cases"
 CORPUS = json.loads(Path(__file__).with_name("corpus.json").read_text("utf-8"))
 CHUNKS: dict[str, str] = CORPUS["chunks"]
 KNOWN: list[list[str]] = CORPUS["known"]
@@ -121,6 +122,22 @@ METRICS = (
 
 ANSWERABLE = ("single_chunk", "multi_chunk")
 DEFAULT_SIZES = {"single_chunk": 24, "multi_chunk": 12, "out_of_corpus": 16, "guardrail": 12}
+
+
+def hostile_texts() -> list[str]:
+    """Everything from the case files that tries to be more than text."""
+    script = json.loads((CASES / "hr-01-script-close.json").read_text())["answer"]
+    markup = json.loads((CASES / "hr-02-markup.json").read_text())
+    placeholders = json.loads((CASES / "hr-03-placeholder.json").read_text())["answers"]
+    controls = json.loads((CASES / "jx-01-control-chars.json").read_text())["answers"]
+    surrogate = json.loads((CASES / "rs-03-lone-surrogate.json").read_text())["answer"]
+    nan = json.loads((CASES / "rs-04-strict-json.json").read_text())["answer_text"]
+    own = [
+        "[bold red]markup[/bold red] [link=file:///etc/passwd]x[/link]",
+        "\u202egnp.exe\u202c",
+        "``` | `x`",
+    ]
+    return [script, *markup.values(), *placeholders, *controls, surrogate, nan, *own]
 
 
 def wilson(p: float, n: int, z: float = 1.959964) -> tuple[float, float]:

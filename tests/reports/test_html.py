@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from lxml import html
-from make_run import make_run
+from make_run import hostile_texts, make_run
 
-from conftest import hostile_texts
 from evalrun.journal import RunFolder
 from evalrun.records import Case, Chunk, Quote
 from evalrun.reports.console import look
