@@ -629,7 +629,7 @@ def test_gates_that_can_be_computed_have_no_problem(tmp_path: Path) -> None:
         ),
         (
             "{metric: grounded, min: 0.5, group: unanswerable}",
-            "5:9: 'grounded' counts answerable cases only; group 'unanswerable' has none; ",
+            "5:9: 'grounded' counts answerable cases only: write group: answerable; ",
         ),
     ],
 )

@@ -225,8 +225,8 @@ def _unusable(gate: Gate, metric: Metric) -> str:
         return f"'infer: this_set' is for deterministic metrics; '{gate.metric}' is not one"
     if (
         metric.population != "all"
-        and gate.group in ("answerable", "unanswerable")
+        and gate.group in ("all", "answerable", "unanswerable")
         and gate.group != metric.population
     ):
-        return f"'{gate.metric}' counts {metric.population} cases only; group '{gate.group}' has none"
+        return f"'{gate.metric}' counts {metric.population} cases only: write group: {metric.population}"
     return ""
