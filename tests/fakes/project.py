@@ -26,7 +26,7 @@ from fakes.servers import FakeModel, Json
 
 BOT = Path(__file__).with_name("bot.py")
 TOPICS = {
-    "talks": ("Where did you speak?", "I spoke at a fair in Lyon.", "In May I spoke at a fair in Lyon."),
+    "talks": ("Where did you speak?", "I spoke at a fair in Lyon.", "Once I spoke at a fair in Lyon."),
     "degree": ("What did you study?", "I studied physics.", "My degree is in physics."),
     "tools": ("Which tools do you use?", "I use a lathe.", "A lathe is the tool I use."),
     "city": ("Where do you live?", "I live in Graz.", "My home is Graz."),
@@ -202,8 +202,8 @@ class Project:
             "target": {
                 "kind": "ragbot",
                 "k": 2,
-                "launch": {"command": self.command(), "env": {"OLLAMA_HOST": "{tap}"}, "timeout": 10},
-                "limits": {"concurrency": 4, "timeout": 5, "retries": 0},
+                "launch": {"command": self.command(), "env": {"OLLAMA_HOST": "{tap}"}, "timeout": 60},
+                "limits": {"concurrency": 4, "timeout": 60, "retries": 0},
             },
             "cassette": {"path": "cassette", "upstream": self.model.url},
             "draws": 2,
@@ -213,7 +213,7 @@ class Project:
                 "model": "ollama/judge-model",
                 "rubric": "rubric.yaml",
                 "base_url": self.judge.url,
-                "limits": {"concurrency": 4, "timeout": 5, "retries": 0},
+                "limits": {"concurrency": 4, "timeout": 60, "retries": 0},
             },
             "gates": json.loads(json.dumps(GATES)),
         }

@@ -84,7 +84,7 @@ class FakeModel:
 def reply_of(body: Json, said: str | Json) -> Json:
     """A reply as Ollama sends it: a token for every four characters of the prompt."""
     fields = {"text": said} if isinstance(said, str) else said
-    sent = sum(len(message["content"]) for message in body["messages"])
+    sent = sum(len(message.get("content") or "") for message in body["messages"])
     reply = {
         "model": body["model"],
         "created_at": "2026-01-01T00:00:00Z",
