@@ -18,7 +18,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "settings config dataset labels journal folders targets models",
         "tap launch sampler judge summary gates reports comparison baseline rates",
         "scorers",
-        "planning pipeline conclusion verify runner forecast",
+        "planning pipeline conclusion verify runner forecast view",
         "cli",
     ),
     "ragbot": (

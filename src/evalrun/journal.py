@@ -127,7 +127,8 @@ class RunFolder:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise UserError(
-                f"{path}: {where}: {first['msg']}", "written by another version? run again"
+                f"{path}: {where + ': ' if where else ''}{first['msg']}",
+                "written by another version? run again",
             ) from None
 
     def cases(self) -> Iterator[Case]:

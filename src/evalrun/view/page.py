@@ -1,0 +1,119 @@
+"""The pages of the viewer: the index of runs with their trends, and a short text where there is none to show.
+
+Owns what stands on them; their look is that of the run's report, with a few rules of its own. They run no
+script. All text is escaped by jinja.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from evalrun.records import RunHeader
+from evalrun.reports import words
+from evalrun.view.listing import Finished, Runs
+from evalrun.view.trend import Point, Track, trends
+
+STYLES = ("report.css", "view.css")
+REPORT = "report.html"
+WORD = {1: "fails", 2: "error", 3: "undecided", 4: "error", 5: "error", 70: "error", 130: "interrupted"}
+"""Exit code of a run → what stands beside it."""
+OPEN_RUNS = 30
+"""The newest runs stand open, the others are folded."""
+
+
+def index_page(runs: Runs) -> bytes:
+    """The index."""
+    listed = runs.newest_first()
+    finished = [run for run in listed if isinstance(run, Finished)]
+    return _render(
+        "view.html.j2",
+        path=str(runs.path),
+        listed=listed,
+        finished=finished,
+        configs=len({run.header.name for run in finished}),
+        open_runs=OPEN_RUNS,
+        trends=trends(finished),
+    )
+
+
+def message_page(title: str, text: str) -> bytes:
+    """A page that says why there is nothing else."""
+    return _render("message.html.j2", title=title, text=text)
+
+
+def policy() -> str:
+    """What a browser may do with these pages: use their own style."""
+    digests = (base64.b64encode(hashlib.sha256(_style(name).encode()).digest()).decode() for name in STYLES)
+    styles = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return f"default-src 'none'; style-src {styles}; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def report_path(name: str) -> str:
+    """Where the report of a run is, seen from the index."""
+    return f"/{quote(name, safe='')}/{REPORT}"
+
+
+def _render(template: str, **values: object) -> bytes:
+    styles = [_style(name) for name in STYLES]
+    page = _environment().get_template(template).render(styles=styles, policy=policy(), **values)
+    return page.encode("utf-8", "replace")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("evalrun.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: words.visible(value) if type(value) is str else value,
+    )
+    environment.filters |= {"line": words.one_line, "moment": _moment, "day": _day, "report": report_path}
+    environment.globals |= {"words": words, "figures": figures, "asked": asked, "verdict": verdict}
+    return environment
+
+
+@cache
+def _style(name: str) -> Markup:
+    """A style sheet of this package: the only text that goes into a page as it is."""
+    return Markup(files("evalrun.reports").joinpath("templates", name).read_text("utf-8"))
+
+
+def _moment(when: datetime) -> str:
+    return f"{when:%Y-%m-%d %H:%M}"
+
+
+def _day(when: datetime) -> str:
+    return f"{when:%Y-%m-%d}"
+
+
+def figures(track: Track, point: Point) -> str:
+    """``.81 [.68, .90]``, or a dash where a run has no such number."""
+    value, low, high = point.figures
+    if value is None:
+        return "–"
+    limits = "" if low == high else words.interval(track.newest.kind, low, high)
+    return f"{words.figure(track.newest.kind, value, track.newest.unit)} {limits}".rstrip()
+
+
+def asked(point: Point) -> int:
+    """Questions behind a point."""
+    return point.estimate.n if point.estimate else 0
+
+
+def verdict(header: RunHeader) -> str:
+    """A word for what a run came to; its sentence says more."""
+    if header.exit_code in WORD:
+        return WORD[header.exit_code]
+    if header.partial:
+        return "partial"
+    return "holds" if header.verdicts else "no gates"
