@@ -120,7 +120,6 @@ def _by_limits(gate: Gate, found: Estimate) -> dict[str, str]:
     return {
         "decision": decision,
         "decided_by": f"between {number(low)} and {number(high)}",
-        "why": f"the evidence reaches from {number(low)} to {number(high)}",
         "advice": _advice(gate, found),
     }
 

@@ -206,9 +206,10 @@ def _gates_sentence(header: RunHeader) -> str:
 
 
 def tone(header: RunHeader) -> Decision:
-    """The colour of the sentence: as good as the exit code."""
+    """The colour of the sentence: as good as the exit code, and no better than what was decided."""
     if header.exit_code == 0:
-        return "undecided" if header.partial or not header.verdicts else "holds"
+        decided = header.verdicts and all(verdict.decision == "holds" for verdict in header.verdicts)
+        return "holds" if decided and not header.partial else "undecided"
     return "undecided" if header.exit_code in (3, 130) else "fails"
 
 
