@@ -293,6 +293,22 @@ def test_without_a_recording_nothing_is_started_and_no_folder_stays(project: Pro
     assert not (project.folder / "cassette").exists()
 
 
+def test_a_bot_that_cannot_start_without_a_recording_says_so(project: Project) -> None:
+    """It embeds its documents at start; a changed one has no recording, and the bot dies of that: the cause
+    is told before its last words. A recording asks for the new one only.
+    """
+    small(project).break_bot("embeds")
+    project.recorded()
+    assert ExitCode.OK == project.run().code
+    project.docs["city"] = "Moved."
+    done = project.run()
+    assert ExitCode.UNAVAILABLE == done.code
+    assert "no recording: a call to /api/embed" in done.text
+    assert done.text.index("no recording") < done.text.index("the bot ended with code 1; its last output:")
+    assert ExitCode.UNAVAILABLE == project.run("--record").code
+    assert 1 == len([body for body in project.model.bodies if "input" in body])
+
+
 def test_a_fourth_draw_costs_one_call_a_case(project: Project) -> None:
     """CA-01, whole: more draws later keep those there are, in their places."""
     small(project).recorded()

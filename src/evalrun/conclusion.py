@@ -36,7 +36,7 @@ def conclude(
     estimates = summarise(plan.metrics, plan.cases, folder.scores(), config.draws)
     verdicts = () if plan.partial else verdicts_of(plan, estimates)
     unavailable = _unavailable(folder, tally)
-    errors = [*_stale(cassette), *sorted(tally.broken)[:_NAMED], *unavailable]
+    errors = [*missed(cassette), *sorted(tally.broken)[:_NAMED], *unavailable]
     if tally.out_of_budget:
         errors.append(tally.out_of_budget)
     return RunHeader(
@@ -125,7 +125,7 @@ def _unavailable(folder: RunFolder, tally: Tally) -> list[str]:
     return found
 
 
-def _stale(cassette: Cassette) -> list[str]:
+def missed(cassette: Cassette) -> list[str]:
     """What the recording does not hold, which cases that is, what differs, and what a refresh costs."""
     bot = _by_case([miss for miss in cassette.misses if miss.book == "bot"])
     judge = _by_case([miss for miss in cassette.misses if miss.book == "judge"])

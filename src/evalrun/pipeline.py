@@ -132,7 +132,7 @@ class Pipeline:
         self.progress.answered(drawn.draw.error is None)
         sample = Sample(case=case, draw=drawn.draw, context=drawn.context)
         if index == 0:
-            self._score_case(sample)
+            self._score(sample, per="case")
         if drawn.draw.error is not None or self.judge is None:
             self._score(sample, per="draw")
         else:
@@ -181,11 +181,6 @@ class Pipeline:
         except UnavailableError as error:
             kind = "recording" if isinstance(error, RecordingMiss) else "service"
             return missing.model_copy(update={"error": f"{kind}: {error.message}"})
-
-    def _score_case(self, sample: Sample) -> None:
-        if sample.context is not None:
-            sample = sample.model_copy(update={"draw": sample.draw.model_copy(update={"error": None})})
-        self._score(sample, per="case")
 
     def _score(self, sample: Sample, *, per: str) -> None:
         for scorer in self.plan.scorers:

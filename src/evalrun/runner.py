@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import Any
 
 from evalrun.cassette import Cassette, CassetteTransport
-from evalrun.conclusion import conclude
-from evalrun.errors import ExitCode, ReportError, worst
+from evalrun.conclusion import conclude, missed
+from evalrun.errors import ExitCode, RecordingError, ReportError, UnavailableError, worst
 from evalrun.http import Limits, RetryTransport, Service, network
 from evalrun.journal import RunFolder
 from evalrun.judge import Judge
@@ -47,6 +47,7 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
 
     Raises:
         UnavailableError: the bot cannot be had at all, or there is no recording.
+        RecordingError: it cannot be had because it asked for something that is not recorded.
     """
     started, clock = datetime.now().astimezone(), time.perf_counter()
     cassette, whole = _cassette(plan, refresh), False
@@ -60,6 +61,10 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
             work = Pipeline(plan, folder, sampler, judge, progress, cassette, at_once, bot.ended)
             await work.run()
             whole = work.whole
+    except UnavailableError as error:
+        if cassette.misses:
+            raise RecordingError("\n".join([*missed(cassette), error.message]), error.hint) from None
+        raise
     finally:
         cassette.close(whole=whole)
         folder.close()

@@ -207,8 +207,7 @@ def _scores(stored: Stored, scorers: Iterable[Scorer]) -> Iterator[str]:
         for scorer in scorers:
             found = score(scorer, sample, per="draw")
             if sample.draw.index == 0:
-                bare = sample.draw.model_copy(update={"error": None}) if sample.context else sample.draw
-                found += score(scorer, sample.model_copy(update={"draw": bare}), per="case")
+                found += score(scorer, sample, per="case")
             derived |= {(one.case, one.index, one.metric): one for one in found}
     for key in sorted({*written, *derived}, key=str):
         if written.get(key) != derived.get(key):

@@ -61,14 +61,18 @@ def counts(metric: Metric, case: Case) -> bool:
 
 
 def score(scorer: Scorer, sample: Sample, *, per: str) -> list[Score]:
-    """The scores of one sample: metrics per ``case``, or per ``draw``."""
+    """The scores of one sample: metrics per ``case``, or per ``draw``.
+
+    A draw without an answer still shows what was retrieved for its case, unless its chain is broken: then
+    nobody knows what the model was given.
+    """
     wanted = [metric for metric in scorer.metrics if metric.per == per and counts(metric, sample.case)]
     index = None if per == "case" else sample.draw.index
     if not wanted:
         return []
     if not scorer.applies(sample.case):
         return [_score(sample, index, metric, None) for metric in wanted]
-    reason = _unmeasurable(scorer, sample)
+    reason = _unmeasurable(scorer, sample, per)
     values: Mapping[str, Measured] = {}
     if reason is None:
         try:
@@ -80,9 +84,12 @@ def score(scorer: Scorer, sample: Sample, *, per: str) -> list[Score]:
     return [_score(sample, index, metric, values.get(metric.id)) for metric in wanted]
 
 
-def _unmeasurable(scorer: Scorer, sample: Sample) -> str | None:
-    if sample.draw.error is not None:
-        return sample.draw.error
+def _unmeasurable(scorer: Scorer, sample: Sample, per: str) -> str | None:
+    error = sample.draw.error
+    if error is not None:
+        broken = error.startswith("provenance:")
+        if per == "draw" or sample.context is None or broken:
+            return error
     if "context" in scorer.needs and sample.context is None:
         return "context: the bot returns none"
     if scorer.judged:
