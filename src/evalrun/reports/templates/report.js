@@ -3,7 +3,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const data = JSON.parse(byId("data").textContent);
-  const gates = JSON.parse(byId("gate-data").textContent);
+  const gates = Object.assign(Object.create(null), JSON.parse(byId("gate-data").textContent));
   const cases = new Map(data.cases.map((item) => [item.id, item]));
   const drawer = byId("drawer");
   const list = byId("list");
