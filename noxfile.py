@@ -18,8 +18,7 @@ import nox
 ROOT = Path(__file__).parent
 SRC = ROOT / "src"
 TESTS = ROOT / "tests"
-BROWSER_TESTS = sorted(path.relative_to(ROOT).as_posix() for path in TESTS.rglob("test_*_browser.py"))
-OTHERS = ("--ignore=tests/test_docs.py", "--ignore-glob=*_browser.py")
+OTHERS = ("--ignore=tests/test_docs.py", "--ignore=tests/browser")
 
 nox.needs_version = ">=2024.10"
 nox.options.default_venv_backend = "none"
@@ -121,7 +120,7 @@ def check_files(session: nox.Session, built: Path) -> None:
 @nox.session
 def browser(session: nox.Session) -> None:
     """The pages in Debian's Chromium. Part of CI, off by default elsewhere: it adds the group ``browser``."""
-    arguments = session.posargs or BROWSER_TESTS
+    arguments = session.posargs or ["tests/browser"]
     session.run(uv(session), "run", "--group", "browser", "python", "-m", "pytest", *arguments)
 
 
