@@ -1,0 +1,568 @@
+"""The judge against reference labels: which label belongs to which answer, and how far the two agree.
+
+Owns the matching of labels to the draws of a run by digest, and the figures that may be reported for the way
+the labels were chosen. The formulas are those of :mod:`evalrun.stats`, verdicts on a demanded accuracy those
+of the gates; how all of it reads is decided by the reports.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal, get_args
+
+from evalrun import gates, stats
+from evalrun.errors import ExitCode, UserError, worst
+from evalrun.journal import RunFolder
+from evalrun.labels import Design, Label, Labels, Rater
+from evalrun.records import Bounds, Draw, Estimate, Gate, JudgeInfo, Judgement, Record, Verdict
+from evalrun.registry import nearest
+from evalrun.stats import Interval
+
+Dimension = Literal["refusal", "faithful"]
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+ADJUDICATED = "adjudicated"
+"""The rater whose labels are taken where a file has several and none is asked for."""
+CONFIDENCE = 0.95
+Reading = Literal["sensitivity", "specificity"]
+
+
+# ---------------------------------------------------------------- the record
+
+
+class Figure(Record):
+    """One number with its limits; ``count`` of ``n`` where it is a share. Undefined: None and a ``reason``.
+
+    A ``reason`` beside a value (``no_variation``) says that the value means little.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+    reason: str | None = None
+    count: int | None = None
+    n: int = 0
+
+
+class Cells(Record):
+    """Counts of answers, the judge's word first: both yes, yes and no, no and yes, both no."""
+
+    yes_yes: int
+    yes_no: int
+    no_yes: int
+    no_no: int
+
+    @property
+    def rows(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Rows: judge yes, judge no; columns: label yes, label no."""
+        return (self.yes_yes, self.yes_no), (self.no_yes, self.no_no)
+
+    @property
+    def total(self) -> int:
+        """All answers in the table."""
+        return self.yes_yes + self.yes_no + self.no_yes + self.no_no
+
+
+class Bias(Record):
+    """(judge yes, label no) less (judge no, label yes), over n, and the exact two-sided p of such a lean."""
+
+    value: float | None
+    p: float | None
+
+
+class Relatives(Record):
+    """Coefficients beside kappa. AC1 is not kappa and has no kappa scale."""
+
+    ac1: float | None
+    ac1_se: float | None
+    pabak: float | None
+    prevalence_index: float | None
+    bias_index: float | None
+
+
+class RatersAgree(Record):
+    """Two raters on the draws that both labelled: the ceiling for any judge."""
+
+    first: str
+    second: str
+    n: int
+    agreement: Figure
+    kappa: Figure
+
+
+class Source(Record):
+    """Where the labels come from and how their draws were chosen."""
+
+    path: str
+    digest: str
+    design: Design
+    seed: int | None
+    date: date
+    raters: dict[str, Rater]
+    rater: str
+
+
+class Pair(Record):
+    """A labelled answer and what the judge said of it; ``judge`` None: no verdict, and ``why``."""
+
+    case: str
+    index: int
+    draw: str
+    question: str
+    answer: str
+    label: bool
+    judge: bool | None
+    note: str | None = None
+    rationale: str | None = None
+    unsupported: tuple[str, ...] = ()
+    why: str | None = None
+
+
+class Unmatched(Record):
+    """A label without its answer in this run."""
+
+    case: str
+    draw: str
+
+
+class Agreement(Record):
+    """How far a run's judge agrees with the labels of one dimension.
+
+    ``matched`` labels are of cases of the run; of these ``stale`` were made for another answer, and
+    ``judge_missing`` are of answers without a verdict, which is never read as a no. ``n`` are compared.
+    ``by_verdict``: share labelled yes among what the judge called yes, and among what it called no; given
+    instead of the other figures where the labels were chosen by verdict.
+    """
+
+    format: Literal["agreement.v1"] = "agreement.v1"
+    dimension: Dimension
+    run: str
+    judge: JudgeInfo
+    labels: Source
+    labelled: int
+    matched: int
+    n: int
+    stale: tuple[Unmatched, ...]
+    only_in_labels: tuple[Unmatched, ...]
+    only_in_run: tuple[str, ...]
+    judge_missing: tuple[Pair, ...]
+    disagreements: tuple[Pair, ...]
+    table: Cells
+    agreement: Figure
+    majority: Figure
+    majority_label: bool | None
+    kappa: Figure
+    sensitivity: Figure
+    specificity: Figure
+    bias: Bias
+    relatives: Relatives
+    by_verdict: tuple[Figure, Figure] | None = None
+    raters_agree: RatersAgree | None = None
+    confidence: float = CONFIDENCE
+    verdicts: tuple[Verdict, ...] = ()
+    notes: tuple[str, ...] = ()
+    exit_code: int = 0
+
+
+# ---------------------------------------------------------------- from a run and a file
+
+
+def agree(
+    folder: RunFolder,
+    labels: Labels,
+    rater: str | None = None,
+    demands: Mapping[Reading, float] | None = None,
+) -> Agreement:
+    """The judge of a run against the labels of one rater.
+
+    Args:
+        demands: least sensitivity or specificity, in (0, 1): each becomes a verdict.
+
+    Raises:
+        UserError: the run has no judge, the file is of no dimension that a judge reads, it has no such rater,
+            or no label is of an answer of this run.
+    """
+    header = folder.header
+    dimension = _dimension(labels)
+    if header.judge is None:
+        raise UserError(f"{folder.path}: no judge read these answers", "name a run whose config has a judge")
+    who = reference(labels, rater)
+    chosen = [row for row in labels.rows if row.rater == who]
+    found = match(_Answers.read(folder), chosen, dimension)
+    if not found.pairs:
+        raise UserError(*_nothing(folder, labels, found))
+    source = Source(
+        path=str(labels.path),
+        digest=labels.digest,
+        design=labels.header.design,
+        seed=labels.header.seed,
+        date=labels.header.date,
+        raters=labels.header.raters,
+        rater=who,
+    )
+    verdicts = tuple(_demand(found.pairs, source.design, *one) for one in (demands or {}).items())
+    return Agreement(
+        dimension=dimension,
+        run=str(folder.path),
+        judge=header.judge,
+        labels=source,
+        labelled=len(chosen),
+        matched=len(found.pairs) + len(found.stale),
+        stale=found.stale,
+        only_in_labels=found.only_in_labels,
+        only_in_run=found.only_in_run,
+        **figures(found.pairs, source.design),
+        raters_agree=raters_agree(labels),
+        verdicts=verdicts,
+        notes=tuple(_notes(found, source, len(chosen))),
+        exit_code=worst(_EXIT[verdict.decision] for verdict in verdicts),
+    )
+
+
+_EXIT = {
+    "holds": ExitCode.OK,
+    "fails": ExitCode.GATE_FAILED,
+    "undecided": ExitCode.NOT_ENOUGH_EVIDENCE,
+}
+
+
+def _dimension(labels: Labels) -> Dimension:
+    for dimension in DIMENSIONS:
+        if dimension == labels.header.dimension:
+            return dimension
+    raise UserError(
+        f"{labels.path}: dimension '{labels.header.dimension}' is nothing that a judge reads",
+        nearest(labels.header.dimension, DIMENSIONS) or f"known: {', '.join(DIMENSIONS)}",
+    )
+
+
+def reference(labels: Labels, rater: str | None = None) -> str:
+    """The rater whose labels count: the one asked for, else ``adjudicated``, else the first of the header.
+
+    Raises:
+        UserError: no label of such a rater is in the file.
+    """
+    known = [name for name in labels.header.raters if any(row.rater == name for row in labels.rows)]
+    if rater is None:
+        return ADJUDICATED if ADJUDICATED in known else known[0]
+    if rater not in known:
+        hint = nearest(rater, known) or f"raters with labels: {', '.join(known)}"
+        raise UserError(f"{labels.path}: no label by rater '{rater}'", hint)
+    return rater
+
+
+# ---------------------------------------------------------------- which label belongs to which answer
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """The answers of a run: case and digest → draw, (case, index) → verdict, case → question."""
+
+    draws: Mapping[tuple[str, str], Draw]
+    judgements: Mapping[tuple[str, int], Judgement]
+    questions: Mapping[str, str]
+
+    @classmethod
+    def read(cls, folder: RunFolder) -> _Answers:
+        """Of draws with the same words the first with a verdict stands for all."""
+        judgements = {(one.case, one.index): one for one in folder.judgements()}
+        draws: dict[tuple[str, str], Draw] = {}
+        for draw in folder.draws():
+            if draw.digest is None:
+                continue
+            known = draws.get((draw.case, draw.digest))
+            if known is None or (
+                _unread(judgements.get(known.key)) and not _unread(judgements.get(draw.key))
+            ):
+                draws[draw.case, draw.digest] = draw
+        return cls(draws, judgements, {case.id: case.question for case in folder.cases()})
+
+
+def _unread(judgement: Judgement | None) -> bool:
+    return judgement is None or judgement.error is not None
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Labels and the answers they belong to, and what has no partner."""
+
+    pairs: tuple[Pair, ...]
+    stale: tuple[Unmatched, ...]
+    only_in_labels: tuple[Unmatched, ...]
+    only_in_run: tuple[str, ...]
+
+
+def match(answers: _Answers, rows: Sequence[Label], dimension: Dimension) -> Matched:
+    """Each label beside the answer with its digest, in the order of the labels."""
+    pairs: list[Pair] = []
+    stale: list[Unmatched] = []
+    alone: list[Unmatched] = []
+    for row in rows:
+        draw = answers.draws.get((row.case, row.draw))
+        if draw is not None:
+            judgement = answers.judgements.get(draw.key)
+            pairs.append(_pair(row, draw, judgement, answers.questions.get(row.case, ""), dimension))
+        else:
+            lost = stale if row.case in answers.questions else alone
+            lost.append(Unmatched(case=row.case, draw=row.draw))
+    labelled = {row.case for row in rows}
+    unlabelled = tuple(case for case in answers.questions if case not in labelled)
+    return Matched(tuple(pairs), tuple(stale), tuple(alone), unlabelled)
+
+
+def _pair(row: Label, draw: Draw, judgement: Judgement | None, question: str, dimension: Dimension) -> Pair:
+    said: bool | None = None
+    why: str | None = "the judge was not asked"
+    if judgement is not None and judgement.digest != draw.digest:
+        why = "the verdict is on another answer"
+    elif judgement is not None:
+        said, why = getattr(judgement, dimension), judgement.error
+    return Pair(
+        case=row.case,
+        index=draw.index,
+        draw=row.draw,
+        question=question,
+        answer=draw.answer or "",
+        label=row.label,
+        judge=said,
+        note=row.note,
+        rationale=judgement.rationale if judgement else None,
+        unsupported=judgement.unsupported if judgement else (),
+        why=(why or "no verdict") if said is None else None,
+    )
+
+
+def _nothing(folder: RunFolder, labels: Labels, found: Matched) -> tuple[str, str]:
+    stale, alone = len(found.stale), len(found.only_in_labels)
+    return (
+        f"{labels.path}: no label is of an answer in {folder.path}: {stale} made for another answer of "
+        f"a case of this run, {alone} of cases that it does not have",
+        "label this run (evalrun label), or name the run that was labelled",
+    )
+
+
+def _notes(found: Matched, source: Source, labelled: int) -> Iterable[str]:
+    if found.stale:
+        yield (
+            f"{len(found.stale)} of {labelled} labels were made for another answer of their case and are "
+            f"left out: {', '.join(one.case for one in found.stale[:5])}"
+        )
+    if source.design == "by_verdict":
+        yield (
+            "the labelled answers were chosen by the judge's verdict: kappa, agreement, sensitivity and "
+            "specificity of such a sample would be biased and are not given"
+        )
+    if source.design == "unknown":
+        yield "nobody wrote down how the labelled answers were chosen: they may not speak for the run"
+    if several := _several(found.pairs):
+        yield f"several answers to one question are labelled ({several}): the intervals are too narrow"
+    if len(source.raters) > 1:
+        yield f"the labels of '{source.rater}' count; choose another with --rater"
+
+
+def _several(pairs: Sequence[Pair]) -> int:
+    """How many questions have more than one labelled answer."""
+    return sum(count > 1 for count in Counter(pair.case for pair in pairs).values())
+
+
+# ---------------------------------------------------------------- the figures
+
+
+def figures(pairs: Sequence[Pair], design: Design) -> dict[str, Any]:
+    """The fields of :class:`Agreement` that follow from the pairs; limits at 95%.
+
+    Where the labels were chosen by verdict, only the table and the shares by verdict are sound.
+    """
+    read = [pair for pair in pairs if pair.judge is not None]
+    table = _table((pair.judge is True, pair.label) for pair in read)
+    sound = design != "by_verdict"
+    return {
+        "n": table.total,
+        "judge_missing": tuple(pair for pair in pairs if pair.judge is None),
+        "disagreements": tuple(pair for pair in read if pair.judge != pair.label),
+        "table": table,
+        **(_unweighted(table) if sound else _withheld(table)),
+    }
+
+
+def _table(codes: Iterable[tuple[bool, bool]]) -> Cells:
+    """(judge, label) pairs, counted."""
+    both = list(codes)
+    (a, b), (c, d) = stats.contingency(
+        [int(not judge) for judge, _ in both], [int(not label) for _, label in both]
+    ).tolist()
+    return Cells(yes_yes=a, yes_no=b, no_yes=c, no_no=d)
+
+
+def _unweighted(table: Cells) -> dict[str, Any]:
+    (tp, fp), (fn, tn) = table.rows
+    accuracy = stats.judge_accuracy(tp, fp, fn, tn, CONFIDENCE)
+    yes = tp + fn
+    return {
+        "agreement": _share(stats.wilson_ci(tp + tn, table.total, CONFIDENCE), tp + tn),
+        "majority": _share(stats.wilson_ci(max(yes, fp + tn), table.total, CONFIDENCE), max(yes, fp + tn)),
+        "majority_label": yes > fp + tn if table.total else None,
+        "kappa": _figure(stats.kappa_ci(table.rows, CONFIDENCE)),
+        "sensitivity": _share(accuracy.sensitivity, tp),
+        "specificity": _share(accuracy.specificity, tn),
+        "bias": _bias(table),
+        "relatives": _relatives(table),
+    }
+
+
+def _withheld(table: Cells) -> dict[str, Any]:
+    (tp, fp), (fn, tn) = table.rows
+    none = Figure(reason="not_a_random_sample", n=table.total)
+    nothing = Relatives(ac1=None, ac1_se=None, pabak=None, prevalence_index=None, bias_index=None)
+    shares = [(tp, tp + fp), (fn, fn + tn)]
+    return {
+        **dict.fromkeys(("agreement", "majority", "kappa", "sensitivity", "specificity"), none),
+        "majority_label": None,
+        "bias": Bias(value=None, p=None),
+        "relatives": nothing,
+        "by_verdict": tuple(_share(stats.clopper_pearson_ci(x, n, CONFIDENCE), x) for x, n in shares),
+    }
+
+
+def _figure(found: Interval) -> Figure:
+    return Figure(
+        value=found.estimate,
+        low=found.low,
+        high=found.high,
+        method=found.method,
+        reason=found.reason,
+        n=found.n,
+    )
+
+
+def _share(found: Interval, count: int) -> Figure:
+    return _figure(found).model_copy(update={"count": count})
+
+
+def _bias(table: Cells) -> Bias:
+    from evalrun.stats.significance import mcnemar_exact  # needs scipy.stats, for which a run must not wait
+
+    if not table.total:
+        return Bias(value=None, p=None)
+    value = (table.yes_no - table.no_yes) / table.total
+    return Bias(value=value, p=mcnemar_exact(table.yes_no, table.no_yes))
+
+
+def _relatives(table: Cells) -> Relatives:
+    ac1, indices = stats.gwet_ac1(table.rows), stats.pabak(table.rows)
+    return Relatives(
+        ac1=ac1.coefficient,
+        ac1_se=ac1.se,
+        pabak=indices.pabak,
+        prevalence_index=indices.prevalence_index,
+        bias_index=indices.bias_index,
+    )
+
+
+def raters_agree(labels: Labels) -> RatersAgree | None:
+    """How far the two raters of a file agree; None unless it has exactly two beside an adjudicated one."""
+    readers = [name for name in labels.header.raters if name != ADJUDICATED]
+    if len(readers) != 2:
+        return None
+    one, two = (
+        {(row.case, row.draw): row.label for row in labels.rows if row.rater == name} for name in readers
+    )
+    table = _table((one[key], two[key]) for key in one if key in two)
+    if not table.total:
+        return None
+    same = table.yes_yes + table.no_no
+    return RatersAgree(
+        first=readers[0],
+        second=readers[1],
+        n=table.total,
+        agreement=_share(stats.wilson_ci(same, table.total, CONFIDENCE), same),
+        kappa=_figure(stats.kappa_ci(table.rows, CONFIDENCE)),
+    )
+
+
+# ---------------------------------------------------------------- demands
+
+
+_EVENT: dict[Reading, str] = {
+    "sensitivity": "the judge says yes where the labels do",
+    "specificity": "the judge says no where the labels do",
+}
+
+
+def _demand(pairs: Sequence[Pair], design: Design, reading: Reading, least: float) -> Verdict:
+    """The verdict on a least sensitivity or specificity, by the exact limits at 95%.
+
+    An answer without a verdict counts against it. Undecided where the labels do not speak for the run, or
+    several of one question are labelled.
+    """
+    gate = Gate(metric=reading, group="labels", min=least, method="exact")
+    concerned = [pair for pair in pairs if pair.label == (reading == "sensitivity")]
+    values = [[None if pair.judge is None else float(pair.judge == pair.label)] for pair in concerned]
+    verdict = gates.decide(gate, {(reading, "labels"): _estimate(reading, values)})
+    verdict = verdict.model_copy(update={"advice": _advice(verdict)})
+    if design in ("by_verdict", "unknown"):
+        return _undecided(verdict, "the labels are not a random sample")
+    if _several(concerned):
+        return _undecided(verdict, "several answers to one question are labelled")
+    if verdict.value is not None and verdict.n < gate.min_n:
+        word = "yes" if reading == "sensitivity" else "no"
+        why = f"{verdict.n} answers labelled {word}; a verdict needs {gate.min_n}"
+        return verdict.model_copy(update={"why": why})
+    return verdict
+
+
+def _undecided(verdict: Verdict, why: str) -> Verdict:
+    return verdict.model_copy(update={"decision": "undecided", "why": why, "decided_by": "", "advice": ""})
+
+
+def _advice(verdict: Verdict) -> str:
+    if verdict.decision != "undecided" or verdict.value is None or verdict.gate.min is None:
+        return ""
+    needed = stats.questions_needed(verdict.value, verdict.gate.min, True, method="exact")
+    what = "yes" if verdict.gate.metric == "sensitivity" else "no"
+    if needed is None or needed <= verdict.n:
+        return ""
+    return f"{needed} answers labelled {what} at this rate would hold; you have {verdict.n}"
+
+
+def _estimate(reading: Reading, values: list[list[float | None]]) -> Estimate:
+    known = [value for [value] in values if value is not None]
+    passed = int(sum(known))
+    found = stats.clopper_pearson_ci(passed, len(known), CONFIDENCE)
+    lost = len(values) - len(known)
+    return Estimate(
+        metric=reading,
+        event=_EVENT[reading],
+        group="labels",
+        kind="rate",
+        better="higher",
+        per="draw",
+        deterministic=False,
+        judged=False,
+        n=len(known),
+        draws=1,
+        planned=len(values),
+        scored=len(known),
+        not_applicable=0,
+        failed=lost,
+        numerator=passed,
+        value=found.estimate,
+        low=found.low,
+        high=found.high,
+        method=found.method,
+        reason=found.reason,
+        bounds=_bounds(values),
+        failures={"no verdict": lost} if lost else {},
+    )
+
+
+def _bounds(values: list[list[float | None]]) -> Bounds | None:
+    found = stats.gate_bounds(values, CONFIDENCE) if values else None
+    if found is None:
+        return None
+    return Bounds(
+        lower=found.lower, upper=found.upper, lower_exact=found.lower_exact, upper_exact=found.upper_exact
+    )

@@ -1,0 +1,319 @@
+"""The screen of ``evalrun agree``.
+
+Owns the layout, from 80 columns on, and the advice, which follows from coded thresholds. The figures are
+those of :mod:`evalrun.agreement`; text of models is shown with its control characters written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from evalrun.agreement import Agreement, Dimension, Figure, Pair
+from evalrun.errors import ExitCode
+from evalrun.records import Verdict
+from evalrun.reports import words
+from evalrun.reports.comparison.figures import p_value, signed
+from evalrun.reports.console import STYLE
+from evalrun.reports.screen import columns_of, cut, print_lines, wrapped
+
+FEWEST = 8
+"""Fewer labels decide nothing, as fewer questions decide no gate."""
+SAFE = 0.90
+"""Alone before a gate: both limits at least this, so that at most one in ten is misread either way."""
+SURE = 0.05
+"""A lean is more than chance below this p."""
+SHOWN = 3
+"""So many disagreements without ``--full``."""
+_LABEL = 34
+
+
+@dataclass(frozen=True)
+class Words:
+    """How yes and no of a dimension are called."""
+
+    yes: str
+    no: str
+    finds: str
+    clears: str
+    of_yes: str
+    of_no: str
+
+
+WORDS: dict[Dimension, Words] = {
+    "refusal": Words("refused", "answered", "finds refusals", "clears answers", "refusals", "answers"),
+    "faithful": Words(
+        "faithful",
+        "unfaithful",
+        "clears faithful",
+        "finds unfaithful",
+        "faithful answers",
+        "unfaithful answers",
+    ),
+}
+
+
+def print_agreement(found: Agreement, stream: TextIO, full: bool = False, width: int | None = None) -> None:
+    """Print how far judge and labels agree; ``full`` adds kappa's relatives and every disagreement."""
+    columns = columns_of(stream, width)
+    parts = [
+        _head(found, columns),
+        _table(found),
+        [*_figures(found, columns), *(_more(found) if full else ())],
+        _gates(found, columns),
+        _advice(found, columns),
+        _pairs(found, columns, full),
+        _notes(found, columns),
+        _end(found, columns),
+    ]
+    lines = [line for part in parts if part for line in [*part, Text()]]
+    print_lines(lines[:-1], stream, columns)
+
+
+# ---------------------------------------------------------------- who was compared
+
+
+def _head(found: Agreement, columns: int) -> list[Text]:
+    judge = f"{found.judge.model}, rubric {found.judge.rubric}, temperature {found.judge.temperature:g}"
+    facts = [("judge", judge), ("labels", _labels(found)), ("run", found.run)]
+    lines = []
+    for name, text in facts:
+        for place, line in enumerate(wrapped(text, columns - 8)):
+            lines.append(Text.assemble((f"{'' if place else name:<8}", "dim"), line.plain))
+    return lines
+
+
+def _labels(found: Agreement) -> str:
+    """``refusal.v1: 64 random draws, one per question; 0 stale, 0 missing; model readings``."""
+    source = found.labels
+    design = {"random": "random ", "by_verdict": "by-verdict ", "external": "external ", "unknown": ""}
+    name = Path(source.path).name.removesuffix(".jsonl")
+    parts = [
+        f"{name}: {words.count(found.labelled, design[source.design] + 'draw')}",
+        f"{found.n} compared, {len(found.stale)} stale, {len(found.judge_missing)} without a verdict",
+    ]
+    if found.only_in_labels or found.only_in_run:
+        parts.append(
+            f"{len(found.only_in_labels)} labels of questions not in the run, "
+            f"{len(found.only_in_run)} questions of the run without a label"
+        )
+    kinds = "".join(sorted({rater.kind for name, rater in source.raters.items() if name == source.rater}))
+    parts.append(f"{kinds} reading, {source.date.isoformat()}")
+    return "; ".join(parts)
+
+
+def _table(found: Agreement) -> list[Text]:
+    told, cells = WORDS[found.dimension], found.table
+    width = max(len(told.no), len(told.yes), 8) + 3
+    head = f"{'':<16}labels:{told.yes:>{width}}{told.no:>{width}}"
+    rows = [(told.yes, cells.rows[0]), (told.no, cells.rows[1])]
+    return [
+        Text(head, "bold"),
+        *(Text(f"judge: {name:<16}{one:>{width}}{two:>{width}}") for name, (one, two) in rows),
+    ]
+
+
+# ---------------------------------------------------------------- the figures
+
+
+def _figures(found: Agreement, columns: int) -> list[Text]:
+    told = WORDS[found.dimension]
+    if found.by_verdict is not None:
+        yes, no = found.by_verdict
+        return [
+            _row(f"judged {told.yes}, labelled so", yes, _of(yes)),
+            _row(f"judged {told.no}, labelled {told.yes}", no, _of(no)),
+        ]
+    always = ""
+    if found.majority_label is not None:
+        word = told.yes if found.majority_label else told.no
+        always = f'always "{word}": {words.rate(found.majority.value)}'
+    lines = [
+        _row(f"{told.finds} (sensitivity)", found.sensitivity, _of(found.sensitivity)),
+        _row(f"{told.clears} (specificity)", found.specificity, _of(found.specificity)),
+        _row("agreement", found.agreement, always),
+        _row("kappa", found.kappa, _ceiling(found)),
+    ]
+    return [*lines, *wrapped(_lean(found), columns)]
+
+
+def _row(name: str, figure: Figure, rest: str) -> Text:
+    line = Text(f"{name:<{_LABEL}}")
+    if figure.value is None:
+        reason = words.REASON_WORD.get(figure.reason or "", figure.reason or "no data")
+        return line.append(f"undefined ({reason})", "dim").append(f"   {rest}" if rest else "")
+    line.append(f"{_signless(figure.value):>4}", "bold")
+    limits = "" if figure.low is None else f"[{_signless(figure.low)}, {_signless(figure.high)}]"
+    line.append(f"  {limits:<13}", "dim").append(f"  {rest}")
+    if figure.reason:
+        line.append(f"  ({words.REASON_WORD.get(figure.reason, figure.reason)})", "yellow")
+    line.rstrip()
+    return line
+
+
+def _signless(value: float | None) -> str:
+    """A share, or a coefficient that may be below 0, which then has its sign."""
+    return words.rate(value) if value is None or value >= 0 else signed(value)
+
+
+def _of(figure: Figure) -> str:
+    return f"{figure.count} of {figure.n}" if figure.n else "no such label"
+
+
+def _ceiling(found: Agreement) -> str:
+    both = found.raters_agree
+    if both is None:
+        return ""
+    limits = words.interval("rate", both.agreement.low, both.agreement.high)
+    return f"the two raters agree {words.rate(both.agreement.value)} {limits}"
+
+
+def _lean(found: Agreement) -> str:
+    told, bias = WORDS[found.dimension], found.bias
+    if bias.value is None:
+        return "no verdict to compare"
+    if not bias.value:
+        return "leans neither way"
+    word = told.yes if bias.value > 0 else told.no
+    chance = "could be chance" if bias.p is None or bias.p >= SURE else "more than chance"
+    return f'leans towards "{word}" by {words.rate(abs(bias.value))}, p = {p_value(bias.p)}: {chance}'
+
+
+def _more(found: Agreement) -> Iterator[Text]:
+    other = found.relatives
+    if other.pabak is None:
+        return
+    error = "" if other.ac1_se is None else f"standard error {words.rate(other.ac1_se)}; "
+    yield Text(f"{'AC1':<{_LABEL}}{_signless(other.ac1):>4}  {error}not on kappa's scale")
+    yield Text(f"{'PABAK':<{_LABEL}}{_signless(other.pabak):>4}  twice the agreement, less 1")
+    yield Text(f"{'prevalence index':<{_LABEL}}{signed(other.prevalence_index):>4}  both yes less both no")
+    yield Text(f"{'bias index':<{_LABEL}}{signed(other.bias_index):>4}")
+    if (both := found.raters_agree) is not None:
+        yield _row("kappa of the two raters", both.kappa, f"{both.first}, {both.second}: {both.n} draws")
+
+
+# ---------------------------------------------------------------- demands and advice
+
+
+def _gates(found: Agreement, columns: int) -> list[Text]:
+    lines = []
+    for place, verdict in enumerate(found.verdicts):
+        head = "GATES" if not place else ""
+        measured = f"{words.rate(verdict.value)} {words.interval('rate', verdict.low, verdict.high)}".rstrip()
+        line = Text.assemble((f"{head:<7}", "bold"), f"{verdict.gate.metric:<14}{verdict.gate.needs:<9}")
+        line.append(f"{measured:<20}")
+        lines.append(line.append(words.decision_word(verdict), STYLE[verdict.decision]))
+        lines += wrapped(_why(verdict), columns, 11, "dim")
+    return lines
+
+
+def _why(verdict: Verdict) -> str:
+    by = f"decided by: {verdict.decided_by}" if verdict.decided_by and verdict.decision != "undecided" else ""
+    return "; ".join(part for part in (by, verdict.why, verdict.advice) if part)
+
+
+def _advice(found: Agreement, columns: int) -> list[Text]:
+    if found.by_verdict is not None:
+        return []
+    return [
+        Text.assemble((f"{'' if place else 'CAN I USE IT?':<15}", "bold"), line.plain)
+        for place, line in enumerate(wrapped(advice(found), columns - 15))
+    ]
+
+
+def advice(found: Agreement) -> str:
+    """What this judge may be used for, and which labels would say more."""
+    told = WORDS[found.dimension]
+    finds, clears = found.sensitivity, found.specificity
+    if found.n < FEWEST:
+        return f"{words.count(found.n, 'label')} with a verdict decide nothing; {FEWEST} are the least."
+    if finds.low is None or clears.low is None:
+        lacking = told.of_yes if finds.low is None else told.of_no
+        return f"Nobody can say: the labels hold no {lacking}."
+    informative = finds.low + clears.low > 1
+    compare = (
+        "To compare runs: yes, with rates corrected for its errors."
+        if informative
+        else "To compare runs: not on this evidence; it may tell no more than a coin."
+    )
+    return f"{compare} {_alone(found)} {_narrower(found)}"
+
+
+def _alone(found: Agreement) -> str:
+    told, finds, clears = WORDS[found.dimension], found.sensitivity, found.specificity
+    assert finds.low is not None
+    assert clears.low is not None
+    if min(finds.low, clears.low) >= SAFE:
+        return "To clear a gate alone: yes."
+    low, what = min((finds.low, told.of_yes), (clears.low, told.of_no))
+    return f"To clear a gate alone: no, it may misread up to {100 * (1 - low):.0f}% of {what}."
+
+
+def _narrower(found: Agreement) -> str:
+    """The side with the wider interval is the one that lacks labels."""
+    told, finds, clears = WORDS[found.dimension], found.sensitivity, found.specificity
+    widths = [(figure.high or 0) - (figure.low or 0) for figure in (finds, clears)]
+    what = told.of_yes if widths[0] >= widths[1] else told.of_no
+    return f"Labels of {what} would narrow this most."
+
+
+# ---------------------------------------------------------------- where they disagree
+
+
+def _pairs(found: Agreement, columns: int, full: bool) -> list[Text]:
+    lines: list[Text] = []
+    for name, pairs in (("DISAGREEMENT", found.disagreements), ("WITHOUT VERDICT", found.judge_missing)):
+        if not pairs:
+            continue
+        plural = "S" if name == "DISAGREEMENT" and len(pairs) != 1 else ""
+        lines.append(Text(f"{len(pairs)} {name}{plural}", "bold"))
+        for pair in pairs if full else pairs[:SHOWN]:
+            lines += _pair(pair, found.dimension, columns, full)
+        if not full and len(pairs) > SHOWN:
+            lines.append(Text(f"  and {len(pairs) - SHOWN} more: --full", "dim"))
+    return lines
+
+
+def _pair(pair: Pair, dimension: Dimension, columns: int, full: bool) -> Iterator[Text]:
+    told = WORDS[dimension]
+    said = "no verdict" if pair.judge is None else f"judge {told.yes if pair.judge else told.no}"
+    verdict = f": {said}, labels {told.yes if pair.label else told.no}"
+    name = f"  {words.one_line(pair.case)} "
+    room = max(columns - cell_len(name) - cell_len(verdict) - 2, 20)
+    yield Text(f'{name}"{cut(pair.answer, room)}"{verdict}')
+    if not full:
+        return
+    details = [("asked", pair.question), ("answer", pair.answer), ("judge", _rationale(pair))]
+    details.append(("labels", pair.note or ""))
+    for head, text in details:
+        for place, line in enumerate(wrapped(text, columns - 12) if text else ()):
+            yield Text.assemble((f"    {'' if place else head:<8}", "dim"), line.plain)
+
+
+def _rationale(pair: Pair) -> str:
+    unsupported = [f'not in the context: "{claim}"' for claim in pair.unsupported]
+    return "; ".join(part for part in (pair.why, pair.rationale, *unsupported) if part)
+
+
+# ---------------------------------------------------------------- the end
+
+
+def _notes(found: Agreement, columns: int) -> list[Text]:
+    lines = []
+    for text in found.notes:
+        for place, line in enumerate(wrapped(text, columns - 7)):
+            lines.append(Text.assemble(("note   " if not place else " " * 7, "yellow"), line.plain))
+    return lines
+
+
+def _end(found: Agreement, columns: int) -> list[Text]:
+    digest = found.judge.fingerprint.removeprefix("sha256:")[:4]
+    text, code = f"void if model, rubric or parameters change ({digest}…)", f"exit {found.exit_code}"
+    gap = max(4, min(20, columns - cell_len(text) - len(code)))
+    style = {ExitCode.GATE_FAILED: STYLE["fails"], ExitCode.NOT_ENOUGH_EVIDENCE: STYLE["undecided"]}
+    return [Text.assemble(text, " " * gap, (code, style.get(ExitCode(found.exit_code), "bold")))]
