@@ -22,7 +22,7 @@ OTHERS = ("--ignore=tests/test_docs.py", "--ignore=tests/browser")
 
 nox.needs_version = ">=2024.10"
 nox.options.default_venv_backend = "none"
-nox.options.sessions = ["lint", "types", "tests", "docs", "wheel", "quality"]
+nox.options.sessions = ["lint", "types", "tests", "docs", "wheel", "quality", "agree"]
 if os.environ.get("CI"):
     nox.options.sessions = [*nox.options.sessions, "browser"]
 
@@ -77,6 +77,13 @@ def docs(session: nox.Session) -> None:
 def quality(session: nox.Session) -> None:
     """The twin against its recording, as the README says."""
     evalrun(session, "run", "configs/quality.yaml", *session.posargs)
+
+
+@nox.session
+def agree(session: nox.Session) -> None:
+    """The judge of the shipped recording against the shipped labels."""
+    for dimension in ("refusal", "faithful"):
+        evalrun(session, "agree", "--dimension", dimension, *session.posargs)
 
 
 @nox.session
