@@ -16,7 +16,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "records registry jsonl provenance yamlfile validation pins",
         "cassette http",
         "settings config dataset labels journal folders targets models",
-        "tap launch sampler judge summary gates agreement reports comparison baseline rates",
+        "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates",
         "scorers",
         "planning pipeline conclusion verify runner forecast view labelled",
         "cli",

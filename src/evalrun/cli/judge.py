@@ -1,15 +1,20 @@
-"""The commands that measure the judge: its agreement with reference labels."""
+"""The commands that measure the judge: its agreement with reference labels, and how labels come about."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+if TYPE_CHECKING:
+    from evalrun.labelling import Question, Sheet
+
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_WRITTEN = click.Path(dir_okay=False, path_type=Path)
 _DIMENSION = click.Choice(["refusal", "faithful"])
 
 
@@ -83,4 +88,101 @@ def agree(
     sys.exit(found.exit_code)
 
 
-ALL = (agree,)
+@click.command()
+@click.argument("folder", metavar="RUN", type=_FOLDER)
+@click.option("--dimension", required=True, type=_DIMENSION, help="What to label.")
+@click.option("--random", "count", type=click.IntRange(min=1), metavar="N", help="N questions by seed.")
+@click.option(
+    "--by-verdict",
+    "each",
+    type=click.IntRange(min=1),
+    is_flag=False,
+    flag_value=30,
+    metavar="[N]",
+    help="N the judge called yes and N it called no (30).",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Chooses questions and draws.")
+@click.option("--rater", default="r1", show_default=True, help="Who reads, as named in the file.")
+@click.option("--kind", type=click.Choice(["human", "model"]), default="human", show_default=True)
+@click.option("--output", type=_WRITTEN, metavar="FILE", help="Default: data/labels/DIMENSION.jsonl.")
+def label(
+    folder: Path,
+    dimension: Literal["refusal", "faithful"],
+    count: int | None,
+    each: int | None,
+    seed: int,
+    rater: str,
+    kind: Literal["human", "model"],
+    output: Path | None,
+) -> None:
+    """Label answers of RUN in the terminal, one key an answer, blind to the judge.
+
+    Each label is written at once. Called again in the same way, it goes on with what has no label yet.
+    """
+    from evalrun import labelling
+    from evalrun.errors import UserError
+    from evalrun.journal import RunFolder
+    from evalrun.labels import Rater
+    from evalrun.reports.labelling import ASKED
+
+    run = RunFolder(folder)
+    design: Literal["random", "by_verdict"] = "random" if count is not None else "by_verdict"
+    if count is not None and each is None:
+        chosen = labelling.choose_random(run, seed, count)
+    elif each is not None and count is None:
+        chosen = labelling.choose_by_verdict(run, seed, each, dimension)
+    else:
+        raise UserError("say how the answers are chosen", "either --random N or --by-verdict N")
+    if not chosen:
+        raise UserError(f"{folder}: holds no answer to label", "name another run")
+    path = output or Path("data", "labels", f"{dimension}.jsonl")
+    how = f"One answer at a time in the terminal, blind to the judge and to other raters. {ASKED[dimension]}"
+    who = Rater(kind=kind, how=how)
+    header = labelling.new_header(run, dimension, design, seed, rater, who)
+    sheet = labelling.Sheet.open(path, header, rater)
+    _read_answers(chosen, sheet, dimension)
+    done = sum(sheet.label_of(one) is not None for one in chosen)
+    click.echo(f"{done} of {len(chosen)} labelled by {rater}: {path}")
+    if done:
+        click.echo(f"next: evalrun agree --dimension {dimension} --labels {path} {folder}")
+
+
+def _read_answers(
+    chosen: Sequence[Question], sheet: Sheet, dimension: Literal["refusal", "faithful"]
+) -> None:
+    """Ask for a key an answer, until all have one or the rater stops."""
+    from evalrun.reports.labelling import print_question
+
+    unread = [question for question in chosen if sheet.label_of(question) is None]
+    done, at = len(chosen) - len(unread), 0
+    while at < len(unread):
+        question = unread[at]
+        click.clear()
+        told = f"{done + at + 1} of {len(chosen)}"
+        print_question(question, dimension, told, sheet.label_of(question), sys.stdout)
+        key = _key()
+        if key in ("y", "n"):
+            sheet.put(question, key == "y")
+        elif key == "q":
+            return
+        at = max(at - 1, 0) if key == "b" else at + 1
+
+
+def _key() -> str:
+    """The next of the keys that mean something; the end of the input is a stop."""
+    from evalrun.errors import UserError
+
+    while True:
+        try:
+            key = click.getchar().lower()
+        except EOFError:
+            return "q"
+        except OSError:
+            raise UserError("there is no terminal to read a key from", "call it in one") from None
+        if key in ("", "\x04"):
+            return "q"
+        if key in "ynsbq":
+            return key
+
+
+ALL = (agree, label)

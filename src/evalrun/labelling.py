@@ -1,0 +1,150 @@
+"""Which answers of a run are to be labelled, and the label file as it grows, one label at a time.
+
+Owns the choice by seed and the file, which is whole after each label, so that stopping loses nothing. What
+stands in such a file is decided by ``labels``, how answers are shown by the command.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from evalrun.digest import utf8
+from evalrun.errors import UserError
+from evalrun.journal import RunFolder
+from evalrun.jsonl import to_line, write_atomically
+from evalrun.labels import Design, Label, LabelHeader, Rater, load_labels
+from evalrun.records import Case, Context, Draw, Judgement
+
+
+@dataclass(frozen=True)
+class Question:
+    """One answer to be labelled, with what a rater may see: nothing of the judge."""
+
+    case: Case
+    draw: Draw
+    context: Context | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(case id, digest of the draw), which a label holds on to."""
+        assert self.draw.digest is not None
+        return (self.case.id, self.draw.digest)
+
+
+def place(seed: int, draw: Draw) -> str:
+    """Where a draw stands in the order of a seed: sha256 of seed, case and index, joined by line feeds."""
+    return hashlib.sha256(utf8(f"{seed}\n{draw.case}\n{draw.index}")).hexdigest()
+
+
+def choose_random(folder: RunFolder, seed: int, count: int) -> list[Question]:
+    """One answer of each of ``count`` questions, all by seed; a larger count only adds some."""
+    return _asked(folder, _one_a_case(folder, seed)[:count])
+
+
+def choose_by_verdict(folder: RunFolder, seed: int, each: int, dimension: str) -> list[Question]:
+    """``each`` answers that the judge called yes and as many that it called no, one a question, by seed.
+
+    They come in the order of the seed, so that their place tells nothing of the verdict.
+    """
+    said = {(one.case, one.index): _said(one, dimension) for one in folder.judgements()}
+    order = _one_a_case(folder, seed)
+    groups = ([draw for draw in order if said.get(draw.key) is verdict][:each] for verdict in (True, False))
+    chosen = {draw.key for group in groups for draw in group}
+    return _asked(folder, [draw for draw in order if draw.key in chosen])
+
+
+def _said(judgement: Judgement, dimension: str) -> bool | None:
+    found: bool | None = getattr(judgement, dimension)
+    return found
+
+
+def _one_a_case(folder: RunFolder, seed: int) -> list[Draw]:
+    """The first answer of each case in the order of the seed."""
+    chosen: dict[str, Draw] = {}
+    for draw in sorted(folder.draws(), key=lambda draw: place(seed, draw)):
+        if draw.digest is not None:
+            chosen.setdefault(draw.case, draw)
+    return list(chosen.values())
+
+
+def _asked(folder: RunFolder, draws: Iterable[Draw]) -> list[Question]:
+    cases = {case.id: case for case in folder.cases()}
+    contexts = {(case, context.digest): context for case, context in folder.contexts()}
+    return [Question(cases[draw.case], draw, contexts.get((draw.case, draw.context or ""))) for draw in draws]
+
+
+class Sheet:
+    """A label file that one rater adds to. It is written whole after each change."""
+
+    def __init__(self, path: Path, header: LabelHeader, rater: str, rows: Iterable[Label] = ()) -> None:
+        self.path = path
+        self.rater = rater
+        self._header = header
+        self._rows = {(row.rater, row.case, row.draw): row for row in rows}
+
+    @classmethod
+    def open(cls, path: Path, header: LabelHeader, rater: str) -> Sheet:
+        """The sheet in ``path``, or a new one with ``header``, whose rater is added where the file has none.
+
+        Raises:
+            UserError: the file is about another dimension, or its answers were chosen otherwise.
+        """
+        if not path.exists():
+            return cls(path, header, rater)
+        known = load_labels(path)
+        old = known.header
+        if (old.dimension, old.design, old.seed) != (header.dimension, header.design, header.seed):
+            raise UserError(
+                f"{path}: holds labels of '{old.dimension}', design {old.design}, seed {old.seed}; these "
+                f"would be of '{header.dimension}', design {header.design}, seed {header.seed}",
+                "choose the same, or name another file with --output",
+            )
+        raters = header.raters | old.raters
+        return cls(path, old.model_copy(update={"raters": raters}), rater, known.rows)
+
+    def label_of(self, question: Question) -> bool | None:
+        """What this rater said of an answer; None: nothing yet."""
+        row = self._rows.get((self.rater, *question.key))
+        return None if row is None else row.label
+
+    def put(self, question: Question, label: bool) -> None:
+        """Label an answer, or label it anew."""
+        case, draw = question.key
+        self._rows[self.rater, case, draw] = Label(draw=draw, case=case, rater=self.rater, label=label)
+        self._write()
+
+    def _write(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lines = [self._header, *self._rows.values()]
+            write_atomically(self.path, b"".join(to_line(line) for line in lines))
+        except OSError as error:
+            raise UserError(
+                f"{self.path}: cannot be written: {error.strerror}", "name another file with --output"
+            ) from None
+
+
+def new_header(
+    folder: RunFolder, dimension: str, design: Design, seed: int, rater: str, who: Rater
+) -> LabelHeader:
+    """The header of a new sheet: it names the config of the run and how the answers were chosen."""
+    config = folder.meta.config_path
+    return LabelHeader(
+        dimension=dimension,
+        design=design,
+        seed=seed,
+        date=date.today(),
+        configs=(_relative(config),) if config else (),
+        raters={rater: who},
+    )
+
+
+def _relative(path: str) -> str:
+    """A path as seen from the working directory, where it lies below; with slashes."""
+    found = Path(path).resolve()
+    here = Path.cwd().resolve()
+    return (found.relative_to(here) if found.is_relative_to(here) else found).as_posix()

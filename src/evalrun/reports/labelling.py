@@ -1,0 +1,57 @@
+"""The screen of ``evalrun label``: one answer, what it was answered from, and the keys.
+
+Owns the layout. Of the judge nothing is shown, nor of any other rater.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.text import Text
+
+from evalrun.agreement import Dimension
+from evalrun.labelling import Question
+from evalrun.reports.screen import columns_of, print_lines, wrapped
+
+ASKED: dict[Dimension, str] = {
+    "refusal": "Does the answer as a whole say that it cannot or will not tell, and give no information?",
+    "faithful": "Is every statement of the answer carried by the context? A refusal states nothing: yes.",
+}
+KEYS = "y yes   n no   s skip   b back   q stop"
+
+
+def print_question(
+    question: Question,
+    dimension: Dimension,
+    at: str,
+    before: bool | None,
+    stream: TextIO,
+    width: int | None = None,
+) -> None:
+    """Show one answer; ``at`` says which (``3 of 12``), ``before`` is this rater's own label so far."""
+    columns = columns_of(stream, width)
+    lines = [Text(at, "dim")]
+    if dimension == "faithful":
+        lines += _context(question, columns)
+    for turn in question.case.history:
+        lines += _part(turn.role, turn.content, columns)
+    lines += _part("question", question.case.question, columns)
+    lines += _part("answer", question.draw.answer or "", columns, "bold")
+    lines += [Text(), *wrapped(ASKED[dimension], columns)]
+    said = "" if before is None else f"   (so far: {'yes' if before else 'no'})"
+    print_lines([*lines, Text(KEYS + said, "dim")], stream, columns)
+
+
+def _context(question: Question, columns: int) -> Iterator[Text]:
+    if question.context is None:
+        yield Text("no context is known", "yellow")
+        return
+    for chunk in question.context.chunks:
+        yield from _part(chunk.id, chunk.text, columns, "dim")
+
+
+def _part(name: str, text: str, columns: int, style: str = "") -> Iterator[Text]:
+    yield from wrapped(name, columns, style="bold underline")
+    for line in text.split("\n"):
+        yield from wrapped(line, columns, 2, style)
