@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evalrun.records import Case, Estimate, Metric, Score, Status
+from evalrun.records import Bounds, Case, Estimate, Metric, Score, Status
 from evalrun.summary import groups_of, summarise
 
 CASES = Path(__file__).parent / "cases"
@@ -26,7 +26,7 @@ def cases(*categories: str, expect: str = "answer") -> list[Case]:
     ]
 
 
-def line(case: Case, status: Status, index: int = 0, value: float | None = None) -> Score:
+def score(case: Case, status: Status, index: int = 0, value: float | None = None) -> Score:
     """A score of a case."""
     reason = "service: HTTP 500" if status == "error" else None
     return Score(case=case.id, index=index, metric="m", status=status, value=value, reason=reason)
@@ -53,7 +53,7 @@ def test_errors_stay_in_the_plan_and_leave_the_rate() -> None:
     """SE-02: planned 10, scored 8, failed 2, passed 6; the rate is of those scored, and the limits know."""
     outcomes = json.loads((CASES / "se-02-denominator.json").read_text("utf-8"))["outcomes"]
     asked = cases(*["a"] * len(outcomes))
-    found = whole(summarise([RATE], asked, [line(c, s) for c, s in zip(asked, outcomes, strict=True)], 1))
+    found = whole(summarise([RATE], asked, [score(c, s) for c, s in zip(asked, outcomes, strict=True)], 1))
     assert (10, 8, 2, 6, 8) == (found.planned, found.scored, found.failed, found.numerator, found.n)
     assert found.value == pytest.approx(0.75)
     assert found.coverage == pytest.approx(0.8)
@@ -70,7 +70,7 @@ def test_a_judge_error_is_no_score() -> None:
     known = json.loads((CASES / "se-03-error-score.json").read_text("utf-8"))
     asked = cases(*["a"] * len(known["scores"]))
     lines = [
-        line(case, "error" if value is None else "number", value=value)
+        score(case, "error" if value is None else "number", value=value)
         for case, value in zip(asked, known["scores"], strict=True)
     ]
     found = whole(summarise([SCORE], asked, lines, 1))
@@ -88,7 +88,7 @@ def test_a_group_with_nothing_in_it_has_no_number() -> None:
             for i, case in enumerate(cases(*[name] * len(outcomes)))
         ]
         asked += made
-        lines += [line(case, status) for case, status in zip(made, outcomes, strict=True)]
+        lines += [score(case, status) for case, status in zip(made, outcomes, strict=True)]
     found = {one.group: one for one in summarise([RATE], asked, lines, 1)}
     assert "awards" not in found
     phone = found["phone"]
@@ -100,17 +100,34 @@ def test_a_group_with_nothing_in_it_has_no_number() -> None:
 def test_draws_are_reduced_per_case_first() -> None:
     """Three passes of one question weigh as much as one fail of another; n counts questions."""
     one, two = cases("a", "a")
-    lines = [*(line(one, "pass", index) for index in range(3)), line(two, "fail", 0)]
-    lines += [line(two, "error", index) for index in (1, 2)]
+    lines = [*(score(one, "pass", index) for index in range(3)), score(two, "fail", 0)]
+    lines += [score(two, "error", index) for index in (1, 2)]
     found = whole(summarise([RATE], [one, two], lines, 3))
     assert 0.5 == found.value
     assert (2, 3, 6, 4, 2) == (found.n, found.draws, found.planned, found.scored, found.failed)
 
 
+def test_a_lost_draw_counts_as_either_in_the_limits_of_a_gate() -> None:
+    """Lower limits as if each lost draw had failed, upper ones as if it had passed."""
+    asked = cases(*["a"] * 9)
+
+    def bounds(second: Status) -> Bounds:
+        lines = [line for case in asked for line in (score(case, "pass"), score(case, second, 1))]
+        lines[0] = score(asked[0], "fail")
+        found = whole(summarise([RATE], asked, lines, 2)).bounds
+        assert found is not None
+        return found
+
+    lost = bounds("error")
+    assert (bounds("fail").lower, bounds("fail").lower_exact) == (lost.lower, lost.lower_exact)
+    assert (bounds("pass").upper, bounds("pass").upper_exact) == (lost.upper, lost.upper_exact)
+    assert lost.lower < lost.upper
+
+
 def test_what_was_never_asked_is_missing() -> None:
     """A run that stopped early has planned more than it has scores for; that is not scored as anything."""
     one, two = cases("a", "a")
-    found = whole(summarise([RATE], [one, two], [line(one, "pass")], 2))
+    found = whole(summarise([RATE], [one, two], [score(one, "pass")], 2))
     assert (4, 1, 3) == (found.planned, found.scored, found.failed)
     assert {"not asked": 3} == found.failures
     assert 1.0 == found.value
@@ -119,7 +136,7 @@ def test_what_was_never_asked_is_missing() -> None:
 def test_what_does_not_apply_is_not_missing() -> None:
     """It leaves the plan; where nothing applies there is no coverage, and no number."""
     one, two = cases("a", "a")
-    found = whole(summarise([RATE], [one, two], [line(one, "pass"), line(two, "not_applicable")], 1))
+    found = whole(summarise([RATE], [one, two], [score(one, "pass"), score(two, "not_applicable")], 1))
     assert (2, 1, 1, 0, 1.0) == (
         found.planned,
         found.scored,
@@ -127,7 +144,7 @@ def test_what_does_not_apply_is_not_missing() -> None:
         found.failed,
         found.coverage,
     )
-    nothing = whole(summarise([RATE], [one], [line(one, "not_applicable")], 1))
+    nothing = whole(summarise([RATE], [one], [score(one, "not_applicable")], 1))
     assert (None, None, 0) == (nothing.value, nothing.coverage, nothing.n)
 
 
@@ -144,7 +161,7 @@ def test_a_quantity_has_an_interval_and_no_limits_for_gates() -> None:
     """Seconds are no share."""
     metric = Metric(id="m", event="m", kind="quantity", better="lower", unit="s")
     asked = cases(*["a"] * 4)
-    lines = [line(case, "number", value=float(i)) for i, case in enumerate(asked)]
+    lines = [score(case, "number", value=float(i)) for i, case in enumerate(asked)]
     found = whole(summarise([metric], asked, lines, 1))
     assert (1.5, None, None) == (found.value, found.bounds, found.numerator)
     assert found.low is not None
@@ -156,7 +173,7 @@ def test_the_order_of_scores_changes_no_bit() -> None:
     asked = cases(*["a", "b"] * 10)
     draw = random.Random(7)
     lines = [
-        line(case, "number", index, draw.random()) if draw.random() > 0.1 else line(case, "error", index)
+        score(case, "number", index, draw.random()) if draw.random() > 0.1 else score(case, "error", index)
         for case in asked
         for index in range(3)
     ]
