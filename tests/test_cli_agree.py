@@ -215,3 +215,47 @@ def test_a_fresh_clone_replays_what_the_labels_name(here: Path, project: Project
     [made] = Path("runs").iterdir()
     found = json.loads(second.output)
     assert (str(made), 16, 1.0) == (found["run"], found["n"], found["agreement"]["value"])
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_the_page_of_all_disagreements(story: RunFolder) -> None:
+    """In the run's folder: table, figures and every answer that was read differently."""
+    result = agree()
+    page = story.path / "agree-refusal.html"
+    assert str(Path("runs/1209-quality/agree-refusal.html")) in " ".join(result.output.split())
+    text = page.read_text("utf-8")
+    assert 7 == text.count('<details class="flip"')
+    for shown in ("7 disagreements", "Question q19?", ".90", "[.70, .99]", "judge refused, labels answered"):
+        assert shown in text
+    assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
+    assert "<script" not in text
+
+
+def test_the_page_holds_no_markup_of_answers(here: Path) -> None:
+    """What a model wrote is text on the page, and so are case ids."""
+    run = write_run(here / "run", {"a": [REFUSED]}, answers={"a": "</p><script>alert(1)</script>\x1b[0m"})
+    write_labels(FILE, labelled(run, {"a": False}))
+    assert 0 == agree(run.path).exit_code
+    text = (run.path / "agree-refusal.html").read_text("utf-8")
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "\x1b" not in text
+
+
+def test_a_page_that_cannot_be_written(story: RunFolder) -> None:
+    """The screen is shown all the same; exit 2."""
+    (story.path / "agree-refusal.html.tmp").mkdir()
+    result = agree()
+    assert 2 == result.exit_code
+    assert "kappa" in result.output
+    assert "cannot be written" in result.output
+
+
+def test_no_disagreement(here: Path) -> None:
+    """The page says so, and the screen names no file."""
+    run = write_run(here / "run", {"a": [REFUSED], "b": [ANSWERED]})
+    write_labels(FILE, labelled(run, {"a": True, "b": False}))
+    assert "agree-refusal.html" not in agree(run.path).output
+    assert "say the same of every answer" in (run.path / "agree-refusal.html").read_text("utf-8")

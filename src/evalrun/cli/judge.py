@@ -52,7 +52,7 @@ def agree(
     min_sensitivity: float | None,
     min_specificity: float | None,
 ) -> None:
-    """Measure the judge of RUN against reference labels.
+    """Measure the judge of RUN against reference labels; RUN gets a page of all disagreements.
 
     Without RUN: the newest in runs/ that holds the labelled draws, else a replay of the config that the
     labels name. Exit 1 where the judge is worse than demanded, 3 where the labels are too few to tell.
@@ -62,7 +62,8 @@ def agree(
     from evalrun.journal import RunFolder
     from evalrun.labelled import run_of
     from evalrun.labels import load_labels
-    from evalrun.reports.agreement import print_agreement
+    from evalrun.reports.agreement.console import print_agreement
+    from evalrun.reports.agreement.page import path_of, write
     from evalrun.reports.progress import Progress
     from evalrun.reports.screen import print_record
 
@@ -81,11 +82,14 @@ def agree(
     if min_specificity is not None:
         demands["specificity"] = min_specificity
     found = agreement.agree(run, labels, who, demands)
+    failed = write(found)
     if as_json:
         print_record(found, sys.stdout)
     else:
-        print_agreement(found, sys.stdout, full=full)
-    sys.exit(found.exit_code)
+        print_agreement(found, sys.stdout, full=full, page=None if failed else path_of(found))
+    if failed:
+        click.echo(f"evalrun: {failed}", err=True)
+    sys.exit(failed.exit_code if failed else found.exit_code)
 
 
 @click.command()

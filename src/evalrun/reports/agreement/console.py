@@ -58,8 +58,13 @@ WORDS: dict[Dimension, Words] = {
 }
 
 
-def print_agreement(found: Agreement, stream: TextIO, full: bool = False, width: int | None = None) -> None:
-    """Print how far judge and labels agree; ``full`` adds kappa's relatives and every disagreement."""
+def print_agreement(
+    found: Agreement, stream: TextIO, full: bool = False, page: Path | None = None, width: int | None = None
+) -> None:
+    """Print how far judge and labels agree; ``full`` adds kappa's relatives and every disagreement.
+
+    ``page``: the file that holds all disagreements, where there is one.
+    """
     columns = columns_of(stream, width)
     parts = [
         _head(found, columns),
@@ -67,7 +72,7 @@ def print_agreement(found: Agreement, stream: TextIO, full: bool = False, width:
         [*_figures(found, columns), *(_more(found) if full else ())],
         _gates(found, columns),
         _advice(found, columns),
-        _pairs(found, columns, full),
+        _pairs(found, columns, full, page),
         _notes(found, columns),
         _end(found, columns),
     ]
@@ -122,38 +127,53 @@ def _table(found: Agreement) -> list[Text]:
 
 
 def _figures(found: Agreement, columns: int) -> list[Text]:
+    lines = [_row(*figure) for figure in named_figures(found)]
+    return lines if found.by_verdict is not None else [*lines, *wrapped(_lean(found), columns)]
+
+
+def named_figures(found: Agreement) -> list[tuple[str, Figure, str]]:
+    """(name, figure, what stands beside it) of all that may be reported for these labels."""
     told = WORDS[found.dimension]
     if found.by_verdict is not None:
         yes, no = found.by_verdict
         return [
-            _row(f"judged {told.yes}, labelled so", yes, _of(yes)),
-            _row(f"judged {told.no}, labelled {told.yes}", no, _of(no)),
+            (f"judged {told.yes}, labelled so", yes, _of(yes)),
+            (f"judged {told.no}, labelled {told.yes}", no, _of(no)),
         ]
     always = ""
     if found.majority_label is not None:
         word = told.yes if found.majority_label else told.no
         always = f'always "{word}": {words.rate(found.majority.value)}'
-    lines = [
-        _row(f"{told.finds} (sensitivity)", found.sensitivity, _of(found.sensitivity)),
-        _row(f"{told.clears} (specificity)", found.specificity, _of(found.specificity)),
-        _row("agreement", found.agreement, always),
-        _row("kappa", found.kappa, _ceiling(found)),
+    return [
+        (f"{told.finds} (sensitivity)", found.sensitivity, _of(found.sensitivity)),
+        (f"{told.clears} (specificity)", found.specificity, _of(found.specificity)),
+        ("agreement", found.agreement, always),
+        ("kappa", found.kappa, _ceiling(found)),
     ]
-    return [*lines, *wrapped(_lean(found), columns)]
 
 
 def _row(name: str, figure: Figure, rest: str) -> Text:
     line = Text(f"{name:<{_LABEL}}")
     if figure.value is None:
-        reason = words.REASON_WORD.get(figure.reason or "", figure.reason or "no data")
-        return line.append(f"undefined ({reason})", "dim").append(f"   {rest}" if rest else "")
-    line.append(f"{_signless(figure.value):>4}", "bold")
-    limits = "" if figure.low is None else f"[{_signless(figure.low)}, {_signless(figure.high)}]"
-    line.append(f"  {limits:<13}", "dim").append(f"  {rest}")
+        return line.append(value_of(figure), "dim").append(f"   {rest}" if rest else "")
+    line.append(f"{value_of(figure):>4}", "bold")
+    line.append(f"  {limits_of(figure):<13}", "dim").append(f"  {rest}")
     if figure.reason:
         line.append(f"  ({words.REASON_WORD.get(figure.reason, figure.reason)})", "yellow")
     line.rstrip()
     return line
+
+
+def value_of(figure: Figure) -> str:
+    """``.90``, ``-.18``, or why there is no value."""
+    if figure.value is None:
+        return f"undefined ({words.REASON_WORD.get(figure.reason or '', figure.reason or 'no data')})"
+    return _signless(figure.value)
+
+
+def limits_of(figure: Figure) -> str:
+    """``[.70, .99]``, or an empty string."""
+    return "" if figure.low is None else f"[{_signless(figure.low)}, {_signless(figure.high)}]"
 
 
 def _signless(value: float | None) -> str:
@@ -266,7 +286,7 @@ def _narrower(found: Agreement) -> str:
 # ---------------------------------------------------------------- where they disagree
 
 
-def _pairs(found: Agreement, columns: int, full: bool) -> list[Text]:
+def _pairs(found: Agreement, columns: int, full: bool, page: Path | None) -> list[Text]:
     lines: list[Text] = []
     for name, pairs in (("DISAGREEMENT", found.disagreements), ("WITHOUT VERDICT", found.judge_missing)):
         if not pairs:
@@ -277,26 +297,34 @@ def _pairs(found: Agreement, columns: int, full: bool) -> list[Text]:
             lines += _pair(pair, found.dimension, columns, full)
         if not full and len(pairs) > SHOWN:
             lines.append(Text(f"  and {len(pairs) - SHOWN} more: --full", "dim"))
+    if lines and page is not None:
+        lines += wrapped(f"all with what the judge said: {page}", columns, 2, "dim")
     return lines
 
 
 def _pair(pair: Pair, dimension: Dimension, columns: int, full: bool) -> Iterator[Text]:
-    told = WORDS[dimension]
-    said = "no verdict" if pair.judge is None else f"judge {told.yes if pair.judge else told.no}"
-    verdict = f": {said}, labels {told.yes if pair.label else told.no}"
+    verdict = f": {readings(pair, dimension)}"
     name = f"  {words.one_line(pair.case)} "
     room = max(columns - cell_len(name) - cell_len(verdict) - 2, 20)
     yield Text(f'{name}"{cut(pair.answer, room)}"{verdict}')
     if not full:
         return
-    details = [("asked", pair.question), ("answer", pair.answer), ("judge", _rationale(pair))]
+    details = [("asked", pair.question), ("answer", pair.answer), ("judge", rationale(pair))]
     details.append(("labels", pair.note or ""))
     for head, text in details:
         for place, line in enumerate(wrapped(text, columns - 12) if text else ()):
             yield Text.assemble((f"    {'' if place else head:<8}", "dim"), line.plain)
 
 
-def _rationale(pair: Pair) -> str:
+def readings(pair: Pair, dimension: Dimension) -> str:
+    """``judge refused, labels answered``."""
+    told = WORDS[dimension]
+    said = "no verdict" if pair.judge is None else f"judge {told.yes if pair.judge else told.no}"
+    return f"{said}, labels {told.yes if pair.label else told.no}"
+
+
+def rationale(pair: Pair) -> str:
+    """Why the judge said so, or said nothing: its own words and the claims it did not find."""
     unsupported = [f'not in the context: "{claim}"' for claim in pair.unsupported]
     return "; ".join(part for part in (pair.why, pair.rationale, *unsupported) if part)
 
