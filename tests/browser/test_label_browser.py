@@ -1,0 +1,91 @@
+"""The page of ``evalrun label --html`` in a real browser: keys, what is kept, and the file it saves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalrun.journal import RunFolder
+from evalrun.labelling import Question, choose_random, new_header
+from evalrun.labels import Rater, load_labels
+from evalrun.reports.sheet import render
+
+Violations = Callable[..., list[str]]
+
+
+@pytest.fixture
+def sheet(tmp_path: Path) -> Callable[[RunFolder, int], tuple[str, list[Question]]]:
+    """Write the page of a run; its address and the answers on it."""
+
+    def write(folder: RunFolder, count: int) -> tuple[str, list[Question]]:
+        chosen = choose_random(folder, 3, count)
+        header = new_header(folder, "faithful", "random", 3, "r1", Rater(kind="human", how="read"))
+        path = tmp_path / "sheet.html"
+        path.write_bytes(render(chosen, "faithful", header, "r1"))
+        return path.as_uri(), chosen
+
+    return write
+
+
+def test_keys_make_a_label_file(sheet: Any, quality: RunFolder, visit: Any, tmp_path: Path) -> None:
+    """y, n, s and b as in the terminal; what is saved is a label file of these answers."""
+    visit.expected.append("^download: blob:")
+    address, chosen = sheet(quality, 4)
+    page = visit(address)
+    assert 1 == page.locator(".answer:visible").count()
+    assert "1 of 4" == page.locator("#at").inner_text()
+    assert page.locator("#save").is_disabled()
+    for key in "ynbysn":
+        page.keyboard.press(key)
+    assert page.locator("#finished").is_visible()
+    assert "3 labelled" == page.locator("#count").inner_text()
+    with page.expect_download() as caught:
+        page.keyboard.press("d")
+    saved = tmp_path / caught.value.suggested_filename
+    caught.value.save_as(saved)
+    labels = load_labels(saved)
+    keys = [question.key for question in chosen]
+    assert [(*keys[0], True), (*keys[1], True), (*keys[3], False)] == [
+        (row.case, row.draw, row.label) for row in labels.rows
+    ]
+    assert ("faithful", "random", 3) == (labels.header.dimension, labels.header.design, labels.header.seed)
+    assert abs((labels.header.date - date.today()).days) <= 1
+
+
+def test_a_closed_page_goes_on(sheet: Any, quality: RunFolder, visit: Any) -> None:
+    """What was said is kept by the browser; modifiers leave the keys to it."""
+    address, _ = sheet(quality, 3)
+    page = visit(address)
+    page.locator("#yes").click()
+    page.keyboard.press("Control+y")
+    assert "2 of 3" == page.locator("#at").inner_text()
+    page.reload()
+    assert ("2 of 3", "1 labelled") == (
+        page.locator("#at").inner_text(),
+        page.locator("#count").inner_text(),
+    )
+    page.keyboard.press("b")
+    assert "true" == page.locator("#yes").get_attribute("aria-pressed")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessible(sheet: Any, quality: RunFolder, visit: Any, violations: Violations, scheme: str) -> None:
+    """No violation, neither at an answer nor at the end."""
+    address, _ = sheet(quality, 1)
+    page = visit(address, color_scheme=scheme)
+    assert [] == violations(page)
+    page.keyboard.press("n")
+    assert [] == violations(page)
+
+
+def test_hostile_texts_stay_text(sheet: Any, hostile: RunFolder, visit: Any) -> None:
+    """Whatever stands in questions, contexts and answers, the page asks for nothing and runs nothing."""
+    address, chosen = sheet(hostile, 99)
+    page = visit(address)
+    for _ in chosen:
+        page.keyboard.press("s")
+    assert page.locator("#finished").is_visible()
