@@ -115,7 +115,7 @@ def lines_of(path: Path, book: Book = "bot") -> list[Json]:
 
 def test_the_key_is_the_digest_of_method_path_body_and_occurrence() -> None:
     """A golden vector: nulls and empty lists of the body are left out, the order of its keys is nothing."""
-    body = {"b": [], "model": "m", "a": None, "options": {"seed": 1, "stop": None}}
+    body: Json = {"b": [], "model": "m", "a": None, "options": {"seed": 1, "stop": None}}
     golden = "sha256:fca2f693908ab3099b731c4e7f2635d6568a20dfe1c2dfd651a6a6575ac92efd"
     assert golden == exchange_key("POST", "/api/chat", body)
     assert golden != exchange_key("POST", "/api/chat", body, 1)

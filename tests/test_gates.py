@@ -207,7 +207,7 @@ def test_a_judge_that_was_not_measured_is_said_and_may_be_refused() -> None:
 def test_only_a_failure_and_an_undecided_one_that_is_not_waved_through_are_red() -> None:
     """``on_undecided: warn`` lets an open gate pass, never a failed one."""
     red = [
-        Verdict(gate=gate(min=0.5, on_undecided=on), decision=decision).red  # type: ignore[arg-type]
+        Verdict(gate=gate(min=0.5, on_undecided=on), decision=decision).red
         for on in ("fail", "warn")
         for decision in ("holds", "undecided", "fails")
     ]

@@ -255,7 +255,7 @@ async def test_a_wait_given_as_date_or_seconds_is_kept() -> None:
 
 async def test_a_longer_wait_than_we_keep_is_not_shortened() -> None:
     """A server that asks for an hour is not asked again after a minute; its reply is what there is."""
-    script = [{"status": 429, "headers": {"retry-after": "3600"}}, {"json": {"answer": "ok"}}]
+    script: list[Json] = [{"status": 429, "headers": {"retry-after": "3600"}}, {"json": {"answer": "ok"}}]
     async with serving(scripted(script)) as url, Service("bot", url, Limits(retries=2)) as bot:
         assert 429 == (await bot.call("POST", "/ask", {})).status_code
     assert 0 == bot.retries
@@ -319,7 +319,7 @@ async def test_a_reply_that_trickles_is_ended_by_the_deadline() -> None:
 async def test_a_watcher_is_told_of_each_attempt_and_may_end_them() -> None:
     """Each attempt is announced; where the watcher says that it is final, no other is made."""
     begun: list[int] = []
-    script = [{"status": 502, "headers": {"retry-after": "0"}}, {"json": {}}]
+    script: list[Json] = [{"status": 502, "headers": {"retry-after": "0"}}, {"json": {}}]
     limits = Limits(retries=2)
     async with serving(scripted(script)) as url, Service("bot", url, limits) as bot:
         watch = Watch(begin=lambda: begun.append(1), final=lambda: False)

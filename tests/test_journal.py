@@ -11,7 +11,7 @@ from evalrun.digest import sha256_bytes
 from evalrun.errors import UserError
 from evalrun.journal import KINDS, RunFolder
 from evalrun.jsonl import Appender, read_lines, to_line, whole_lines, write_atomically
-from evalrun.records import Case, CaseContext, Chunk, Context, Draw, Score
+from evalrun.records import Case, CaseContext, Chunk, Context, Draw, Record, Score
 
 
 def draw(case: str, index: int, **fields: object) -> Draw:
@@ -80,7 +80,7 @@ def test_a_file_is_replaced_in_one_step(tmp_path: Path) -> None:
 
 def test_sealing_sorts_every_journal_and_gives_its_digest(tmp_path: Path) -> None:
     """Whatever the order in which things finished: the same bytes; cases keep that of the dataset."""
-    lines = {
+    lines: dict[str, list[Record]] = {
         "cases": [Case(id="b", question="?", category="x"), Case(id="a", question="?", category="x")],
         "draws": [draw("b", 1), draw("a", 10), draw("a", 2)],
         "scores": [

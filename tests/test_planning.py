@@ -126,7 +126,7 @@ def test_a_bot_that_is_not_led_through_the_recording_is_refused(project: Project
     """Without ``{tap}`` a bot would ask its model by itself: nothing would be replayed or recorded."""
     project.config["target"]["launch"]["env"] = {"OLLAMA_HOST": project.model.url}
     for mode in ("replay", "record"):
-        assert ["the bot's model calls do not pass the recording"] == problems(project, mode)  # type: ignore[arg-type]
+        assert ["the bot's model calls do not pass the recording"] == problems(project, mode)
     assert "live" == plan(project, "live").mode
 
 

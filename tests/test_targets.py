@@ -117,7 +117,7 @@ async def test_what_a_bot_says_of_itself_must_be_json() -> None:
 async def test_slots_of_a_body_are_replaced_by_values_and_text_is_left_alone() -> None:
     """A string that is exactly a slot becomes the value; one that only holds it stays."""
     body = {"q": "{question}", "past": ["{history}"], "n": {"seed": "{seed}"}, "note": "a {question}", "k": 3}
-    options = {"path": "ask", "body": body, "answer": "data.text"}
+    options: Json = {"path": "ask", "body": body, "answer": "data.text"}
     async with bot("http", {"data": {"text": "Here."}}, **options) as (target, asked):
         assert "Here." == (await target.answer(CASE, None, 7, WATCH)).answer
         assert None is await target.retrieve(CASE)

@@ -196,7 +196,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.send(200, "<html>welcome</html>")
         if self.bot.has("drops", question):
             self.close_connection = True
-            return self.connection.close()
+            self.connection.close()
+            return None
         if self.bot.has("dies-midway", question):
             os._exit(9)
         if self.bot.has("hangs", question):

@@ -21,7 +21,7 @@ from evalrun.errors import ExitCode
 from evalrun.journal import RunFolder
 from evalrun.jsonl import read_lines
 from evalrun.records import Draw, Exchange, Score
-from fakes.bot import REFUSAL
+from fakes.bot import REFUSAL as REFUSAL
 from fakes.servers import FakeModel, Json
 
 BOT = Path(__file__).with_name("bot.py")
@@ -96,7 +96,8 @@ def honest(body: Json) -> str:
     question = question_of(body)
     for asked, *wordings in TOPICS.values():
         if asked == question:
-            return wordings[body["options"].get("seed", 0) % len(wordings)]
+            seed: int = body["options"].get("seed", 0)
+            return wordings[seed % len(wordings)]
     return REFUSAL
 
 

@@ -35,8 +35,15 @@ class Scripted:
         self.asked: list[dict[str, Any]] = []
 
     async def complete(
-        self, messages: Sequence[Message], schema: Mapping[str, Any], **options: Any
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        temperature: float,
+        seed: int,
+        max_tokens: int,
+        num_ctx: int,
     ) -> Completion:
+        options = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens, "num_ctx": num_ctx}
         self.asked.append({"messages": tuple(messages), "schema": schema, **options})
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):

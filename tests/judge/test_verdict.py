@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def read(name: str) -> tuple[str, str]:
     return choice["message"]["content"], choice["finish_reason"]
 
 
-def parsed(text: str, rubric: Rubric, **more: bool) -> Parsed:
+def parsed(text: str, rubric: Rubric, **more: Any) -> Parsed:
     verdict = parse_verdict(text, rubric, **more)
     assert isinstance(verdict, Parsed), verdict
     return verdict

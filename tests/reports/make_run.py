@@ -358,7 +358,9 @@ def estimate(making: Making, metric: Metric, group: str) -> Estimate:
 def verdict(estimates: Iterable[Estimate], gate: Gate, decision: Decision, **words: Any) -> Verdict:
     """A verdict as told, with the figures of its estimate."""
     found = next((e for e in estimates if (e.metric, e.group) == (gate.metric, gate.group)), None)
-    figures = {"value": found.value, "low": found.low, "high": found.high, "n": found.n} if found else {}
+    figures: dict[str, Any] = {}
+    if found:
+        figures = {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
     if found and gate.infer == "this_set":
         figures |= {"low": found.value, "high": found.value}
     return Verdict(gate=gate, decision=decision, **figures, **words)

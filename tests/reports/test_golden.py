@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,7 +28,7 @@ def _screen(folder: RunFolder, width: int) -> bytes:
     return stream.getvalue().replace(str(folder.path), "runs/1209-quality").encode()
 
 
-REPORTS = {
+REPORTS: dict[str, Callable[[RunFolder], bytes]] = {
     "junit.xml": junit.render,
     "summary.md": markdown.render,
     "screen-80.txt": lambda folder: _screen(folder, 80),

@@ -12,7 +12,8 @@ from evalrun.reports.markdown import code, render
 
 
 def html(folder: RunFolder) -> str:
-    return MarkdownIt("gfm-like", {"linkify": False}).render(render(folder).decode())
+    rendered: str = MarkdownIt("gfm-like", {"linkify": False}).render(render(folder).decode())
+    return rendered
 
 
 def test_summary_holds_verdicts_and_worst(quality: RunFolder) -> None:
