@@ -196,3 +196,70 @@ def test_hostile_answers_stay_text(tmp_path: Path, run: RunFolder) -> None:
     shown = CliRunner().invoke(main, called, input="q").output
     assert "\x1b" not in shown
     assert "  \\x1b[2Jtwo" in shown
+
+
+# ---------------------------------------------------------------- the page, and what it saves
+
+
+def saved(run: RunFolder, *rows: dict[str, object], **fields: object) -> Path:
+    """A file as the page saves it."""
+    head = {
+        "dimension": "refusal",
+        "design": "random",
+        "seed": 0,
+        "date": "2026-11-30",
+        "raters": {"r1": {"kind": "human", "how": "read"}},
+    }
+    path = run.path.parent / "saved.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in [{**head, **fields}, *rows]), "utf-8")
+    return path
+
+
+def row(run: RunFolder, place: int, value: bool) -> dict[str, object]:
+    """A label of one of the answers that seed 0 chooses."""
+    case, draw = choose_random(run, 0, 99)[place].key
+    return {"draw": draw, "case": case, "rater": "r1", "label": value}
+
+
+def test_the_page_shows_what_the_terminal_shows(run: RunFolder) -> None:
+    """Every chosen answer and nothing of the judge; no label file comes about."""
+    result = label("", "--random", 3, "--html", "sheet.html")
+    assert 0 == result.exit_code
+    page = Path("sheet.html").read_text("utf-8")
+    assert 3 == page.count('<section class="answer"')
+    for one in choose_random(run, 0, 3):
+        assert str(one.draw.answer) in page
+    assert "claims@1" not in page
+    assert "single_chunk" not in page
+    assert not Path("data").exists()
+
+
+def test_the_page_holds_no_markup_of_answers(tmp_path: Path, run: RunFolder) -> None:
+    """What a model wrote is text; case ids cannot leave the data block either."""
+    nasty = "</script><script>alert(1)</script>"
+    hostile = write_run(tmp_path / "hostile", {nasty: [ANSWERED]}, answers={nasty: nasty})
+    called = ["label", str(hostile.path), "--dimension", "faithful", "--random", "1", "--html", "s.html"]
+    assert 0 == CliRunner().invoke(main, called).exit_code
+    assert 2 == Path("s.html").read_text("utf-8").count("</script>")
+
+
+def test_what_is_saved_is_taken_in(run: RunFolder) -> None:
+    """Into a new file, or beside the labels that are there; the terminal goes on from it."""
+    source = saved(run, row(run, 0, True), row(run, 1, False))
+    assert "2 labels taken into" in label("", "--import", source).output
+    label("y", "--random", 3)
+    assert [True, False, True] == [one.label for one in written().rows]
+    label("", "--import", saved(run, row(run, 1, True)))
+    assert [True, True, True] == [one.label for one in written().rows]
+
+
+def test_what_is_not_of_the_run_is_not_taken_in(run: RunFolder) -> None:
+    """Another dimension, another answer, another design: exit 2, and nothing is written."""
+    gone = {**row(run, 0, True), "draw": "sha256:" + "0" * 64}
+    assert "1 labels are of no answer" in label("", "--import", saved(run, row(run, 1, True), gone)).output
+    other = label("", "--import", saved(run, row(run, 0, True), dimension="faithful"))
+    assert (2, False) == (other.exit_code, Path("data").exists())
+    label("y", "--random", 1)
+    assert 2 == label("", "--import", saved(run, row(run, 1, True), seed=5)).exit_code
+    assert 1 == len(written().rows)
+    assert 2 == label("", "--import", saved(run, row(run, 1, True)), "--random", 2).exit_code

@@ -117,6 +117,11 @@ class Sheet:
         self._rows[self.rater, case, draw] = Label(draw=draw, case=case, rater=self.rater, label=label)
         self._write()
 
+    def add(self, rows: Iterable[Label]) -> None:
+        """Take in labels that were made elsewhere; one for the same answer by the same rater is replaced."""
+        self._rows |= {(row.rater, row.case, row.draw): row for row in rows}
+        self._write()
+
     def _write(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,3 +153,26 @@ def _relative(path: str) -> str:
     found = Path(path).resolve()
     here = Path.cwd().resolve()
     return (found.relative_to(here) if found.is_relative_to(here) else found).as_posix()
+
+
+def import_labels(folder: RunFolder, source: Path, target: Path, dimension: str) -> int:
+    """Take the labels of ``source`` into the sheet ``target``; how many there were.
+
+    Raises:
+        UserError: the file is of another dimension, or a label is of no answer of the run; nothing is taken
+            in then.
+    """
+    labels = load_labels(source)
+    if labels.header.dimension != dimension:
+        raise UserError(
+            f"{source}: labels of '{labels.header.dimension}', not of '{dimension}'", "name another file"
+        )
+    known = {(draw.case, draw.digest) for draw in folder.draws()}
+    if strange := [row for row in labels.rows if (row.case, row.draw) not in known]:
+        named = ", ".join(row.case for row in strange[:5])
+        raise UserError(
+            f"{source}: {len(strange)} labels are of no answer in {folder.path}: {named}",
+            "name the run that the page was made from",
+        )
+    Sheet.open(target, labels.header, labels.rows[0].rater).add(labels.rows)
+    return len(labels.rows)

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 if TYPE_CHECKING:
+    from evalrun.agreement import Dimension
+    from evalrun.journal import RunFolder
     from evalrun.labelling import Question, Sheet
+    from evalrun.labels import LabelHeader
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -109,40 +112,44 @@ def agree(
 @click.option("--rater", default="r1", show_default=True, help="Who reads, as named in the file.")
 @click.option("--kind", type=click.Choice(["human", "model"]), default="human", show_default=True)
 @click.option("--output", type=_WRITTEN, metavar="FILE", help="Default: data/labels/DIMENSION.jsonl.")
+@click.option("--html", type=_WRITTEN, metavar="FILE", help="Write a page to label in a browser instead.")
+@click.option("--import", "saved", type=_FILE, metavar="FILE", help="Take in what such a page saved.")
 def label(
     folder: Path,
-    dimension: Literal["refusal", "faithful"],
+    dimension: Dimension,
     count: int | None,
     each: int | None,
     seed: int,
     rater: str,
     kind: Literal["human", "model"],
     output: Path | None,
+    html: Path | None,
+    saved: Path | None,
 ) -> None:
     """Label answers of RUN in the terminal, one key an answer, blind to the judge.
 
     Each label is written at once. Called again in the same way, it goes on with what has no label yet.
     """
     from evalrun import labelling
-    from evalrun.errors import UserError
     from evalrun.journal import RunFolder
     from evalrun.labels import Rater
     from evalrun.reports.labelling import ASKED
 
     run = RunFolder(folder)
-    design: Literal["random", "by_verdict"] = "random" if count is not None else "by_verdict"
-    if count is not None and each is None:
-        chosen = labelling.choose_random(run, seed, count)
-    elif each is not None and count is None:
-        chosen = labelling.choose_by_verdict(run, seed, each, dimension)
-    else:
-        raise UserError("say how the answers are chosen", "either --random N or --by-verdict N")
-    if not chosen:
-        raise UserError(f"{folder}: holds no answer to label", "name another run")
     path = output or Path("data", "labels", f"{dimension}.jsonl")
-    how = f"One answer at a time in the terminal, blind to the judge and to other raters. {ASKED[dimension]}"
-    who = Rater(kind=kind, how=how)
+    if saved is not None and (count, each, html) == (None, None, None):
+        taken = labelling.import_labels(run, saved, path, dimension)
+        click.echo(f"{taken} labels taken into {path}")
+        return
+    chosen = _chosen(run, dimension, count, each, seed, saved)
+    design: Literal["random", "by_verdict"] = "random" if each is None else "by_verdict"
+    who = Rater(kind=kind, how=f"One answer at a time, blind to judge and other raters. {ASKED[dimension]}")
     header = labelling.new_header(run, dimension, design, seed, rater, who)
+    if html is not None:
+        _write_page(html, chosen, dimension, header, rater)
+        click.echo(f"{html}: {len(chosen)} answers")
+        click.echo(f"what it saves: evalrun label {folder} --dimension {dimension} --import FILE")
+        return
     sheet = labelling.Sheet.open(path, header, rater)
     _read_answers(chosen, sheet, dimension)
     done = sum(sheet.label_of(one) is not None for one in chosen)
@@ -151,9 +158,42 @@ def label(
         click.echo(f"next: evalrun agree --dimension {dimension} --labels {path} {folder}")
 
 
-def _read_answers(
-    chosen: Sequence[Question], sheet: Sheet, dimension: Literal["refusal", "faithful"]
+def _chosen(
+    run: RunFolder, dimension: str, count: int | None, each: int | None, seed: int, saved: Path | None
+) -> list[Question]:
+    """The answers that the options choose."""
+    from evalrun.errors import UserError
+    from evalrun.labelling import choose_by_verdict, choose_random
+
+    if saved is not None:
+        raise UserError(
+            "--import takes labels as they were chosen", "leave out --random, --by-verdict, --html"
+        )
+    if count is not None and each is None:
+        chosen = choose_random(run, seed, count)
+    elif each is not None and count is None:
+        chosen = choose_by_verdict(run, seed, each, dimension)
+    else:
+        raise UserError("say how the answers are chosen", "either --random N or --by-verdict N")
+    if not chosen:
+        raise UserError(f"{run.path}: holds no answer to label", "name another run")
+    return chosen
+
+
+def _write_page(
+    path: Path, chosen: Sequence[Question], dimension: Dimension, header: LabelHeader, rater: str
 ) -> None:
+    from evalrun.errors import UserError
+    from evalrun.jsonl import write_atomically
+    from evalrun.reports.sheet import render
+
+    try:
+        write_atomically(path, render(chosen, dimension, header, rater))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}", "name another file") from None
+
+
+def _read_answers(chosen: Sequence[Question], sheet: Sheet, dimension: Dimension) -> None:
     """Ask for a key an answer, until all have one or the rater stops."""
     from evalrun.reports.labelling import print_question
 
