@@ -81,10 +81,10 @@ async def test_a_bot_may_write_lines_of_any_length(tmp_path: Path) -> None:
 
 
 async def test_its_children_go_with_it(tmp_path: Path) -> None:
-    """A bot started by a shell script is stopped whole."""
+    """A bot started by a shell script is stopped whole, also what does not listen to a polite request."""
     made = launch(tmp_path)
     bot = " ".join(f'"{part}"' for part in made._command)
-    made._command = ["sh", "-c", f"sleep 60 & echo $! > child; {bot}"]
+    made._command = ["sh", "-c", f"(trap '' TERM; exec sleep 60) & echo $! > child; {bot}"]
     async with made:
         child = int((tmp_path / "child").read_text())
         assert _alive(child)
