@@ -84,7 +84,7 @@ async def test_its_children_go_with_it(tmp_path: Path) -> None:
     """A bot started by a shell script is stopped whole, also what does not listen to a polite request."""
     made = launch(tmp_path)
     bot = " ".join(f'"{part}"' for part in made._command)
-    made._command = ["sh", "-c", f"(trap '' TERM; exec sleep 60) & echo $! > child; {bot}"]
+    made._command = ["sh", "-c", f"(trap '' TERM; exec sleep 60 > log 2>&1) & echo $! > child; {bot}"]
     async with made:
         child = int((tmp_path / "child").read_text())
         assert _alive(child)
