@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.cells import cell_len
 
 from evalrun.cli import main
 from evalrun.journal import RunFolder
@@ -61,7 +62,8 @@ def test_the_screen(story: RunFolder) -> None:
         "finds refusals (sensitivity)       .90  [.70, .99]     19 of 21",
         "clears answers (specificity)       .88  [.75, .96]     38 of 43",
         'agreement                          .89  [.79, .95]     always "answered": .67',
-        "kappa                              .76  [.57, .91]     the two raters agree .97 [.89, .99]",
+        "kappa                              .76  [.57, .91]",
+        "the two raters agree               .97  [.89, .99]     62 of 64",
         'leans towards "refused" by .05, p = .45: could be chance',
         "7 DISAGREEMENTS",
     ):
@@ -79,6 +81,20 @@ def test_full(story: RunFolder) -> None:
     assert 3 == short.count(": judge ")
     assert 7 == full.count(": judge ")
     assert "asked   Question q19?" in full
+
+
+def test_nothing_is_wider_than_the_screen(here: Path) -> None:
+    """80 columns hold every line, whatever cases are called and answers say."""
+    names = ["long name " * 20, "b", "寿司 " * 60]
+    run = write_run(here / "run", {name: [REFUSED] for name in names}, answers={"b": "word " * 500})
+    rows = labelled(run, dict.fromkeys(names, False))
+    write_all(here / FILE, {"r1": rows, "r2": rows, "adjudicated": rows})
+    for dimension in ("refusal", "faithful"):
+        write_all(here / f"{dimension}.jsonl", {"r1": rows, "r2": rows}, dimension=dimension)
+        arguments = (run.path, "--labels", here / f"{dimension}.jsonl", "--min-specificity", ".9")
+        for more in ((), ("--full",)):
+            lines = agree(*arguments, *more, dimension=dimension).output.splitlines()
+            assert [] == [line for line in lines if cell_len(line) > 80 and str(here) not in line]
 
 
 def test_json(story: RunFolder) -> None:

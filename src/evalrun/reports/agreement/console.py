@@ -144,12 +144,15 @@ def named_figures(found: Agreement) -> list[tuple[str, Figure, str]]:
     if found.majority_label is not None:
         word = told.yes if found.majority_label else told.no
         always = f'always "{word}": {words.rate(found.majority.value)}'
-    return [
+    figures = [
         (f"{told.finds} (sensitivity)", found.sensitivity, _of(found.sensitivity)),
         (f"{told.clears} (specificity)", found.specificity, _of(found.specificity)),
         ("agreement", found.agreement, always),
-        ("kappa", found.kappa, _ceiling(found)),
+        ("kappa", found.kappa, ""),
     ]
+    if (both := found.raters_agree) is not None:  # no judge can be asked for more
+        figures.append(("the two raters agree", both.agreement, _of(both.agreement)))
+    return figures
 
 
 def _row(name: str, figure: Figure, rest: str) -> Text:
@@ -185,14 +188,6 @@ def _of(figure: Figure) -> str:
     return f"{figure.count} of {figure.n}" if figure.n else "no such label"
 
 
-def _ceiling(found: Agreement) -> str:
-    both = found.raters_agree
-    if both is None:
-        return ""
-    limits = words.interval("rate", both.agreement.low, both.agreement.high)
-    return f"the two raters agree {words.rate(both.agreement.value)} {limits}"
-
-
 def _lean(found: Agreement) -> str:
     told, bias = WORDS[found.dimension], found.bias
     if bias.value is None:
@@ -214,7 +209,7 @@ def _more(found: Agreement) -> Iterator[Text]:
     yield Text(f"{'prevalence index':<{_LABEL}}{signed(other.prevalence_index):>4}  both yes less both no")
     yield Text(f"{'bias index':<{_LABEL}}{signed(other.bias_index):>4}")
     if (both := found.raters_agree) is not None:
-        yield _row("kappa of the two raters", both.kappa, f"{both.first}, {both.second}: {both.n} draws")
+        yield _row("kappa of the two raters", both.kappa, words.count(both.n, "draw"))
 
 
 # ---------------------------------------------------------------- demands and advice
@@ -304,8 +299,8 @@ def _pairs(found: Agreement, columns: int, full: bool, page: Path | None) -> lis
 
 def _pair(pair: Pair, dimension: Dimension, columns: int, full: bool) -> Iterator[Text]:
     verdict = f": {readings(pair, dimension)}"
-    name = f"  {words.one_line(pair.case)} "
-    room = max(columns - cell_len(name) - cell_len(verdict) - 2, 20)
+    name = f"  {cut(pair.case, columns // 4)} "
+    room = max(columns - cell_len(name) - cell_len(verdict) - 2, 12)
     yield Text(f'{name}"{cut(pair.answer, room)}"{verdict}')
     if not full:
         return
