@@ -468,6 +468,23 @@ async def test_a_torn_last_line_is_dropped_and_made_again(tmp_path: Path) -> Non
     assert [0, 1] == [line.get("draw") for line in lines_of(tmp_path)]
 
 
+async def test_a_killed_recording_is_put_in_order_by_the_next_one(tmp_path: Path) -> None:
+    """Lines that were left as they came are sorted even where nothing new is asked for."""
+    async with serving(says("x")) as url:
+        async with desk(tmp_path, "record", url) as made:
+            for address in (A0, A1, B0):
+                await made.ask(address, chat("x"))
+        path = tmp_path / "bot.jsonl"
+        sealed = path.read_bytes()
+        path.write_bytes(b"".join(reversed(sealed.splitlines(keepends=True))))
+        (tmp_path / "source.json").unlink()
+        async with desk(tmp_path, "record", url) as made:
+            await made.ask(A0, chat("x"))
+            assert 0 == made.cassette.calls
+    assert sealed == path.read_bytes()
+    assert (tmp_path / "source.json").is_file()
+
+
 async def test_lines_are_sorted_whatever_the_order_they_came_in(tmp_path: Path) -> None:
     """Case, draw, turn, key: so that a diff shows which answers changed."""
     addresses = [B0, A1, Address("a", 10), A0]

@@ -535,6 +535,17 @@ def test_an_interrupted_run_keeps_its_draws_and_leaves_no_bot(
     assert 10 - len(lines) == len(project.model.bodies)
 
 
+def test_a_background_job_that_ignores_sigint_ends_on_sigterm(project: Project) -> None:
+    """A shell starts background jobs with SIGINT ignored; they must still be possible to stop."""
+    project.config |= {"draws": 1, "gates": []}
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code, text, _ = interrupted(project, signal.SIGTERM, "--record")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ExitCode.INTERRUPTED == code, text
+
+
 # ---------------------------------------------------------------- other ways to run
 
 

@@ -282,20 +282,21 @@ class Cassette:
             self._touched[line.source] = (str(body.get("model", "")), parameters)
 
     def close(self, *, whole: bool = False) -> None:
-        """Sort what was recorded and put it in place; write ``source.json``.
+        """Sort what is recorded and put it in place; write ``source.json``.
 
         With ``refresh``, lines go that the draws asked for now did not use again. ``whole``: every planned
         draw was answered and judged; else a line that draws share may be that of one which was not.
         """
         for appender in self._appenders.values():
             appender.close()
-        if self.path is None or not self._appenders:
+        if self.path is None or self.mode != "record":
             return
-        for book in BOOKS if self.refresh else tuple(self._appenders):
+        for book in BOOKS:  # both, always: a recording that was killed left its lines as they came
             if lines := sorted(self._kept(book, whole), key=line_order):
                 write_atomically(self.path / f"{book}.jsonl", b"".join(to_line(line) for line in lines))
         self._appenders.clear()
-        self._write_sources(self.path)
+        if self._lines["bot"].by_key or self._lines["judge"].by_key:
+            self._write_sources(self.path)
 
     def _kept(self, book: Book, whole: bool) -> list[Exchange]:
         lines = self._lines[book].all()
@@ -319,7 +320,10 @@ class Cassette:
 
     def _write_sources(self, path: Path) -> None:
         today = date.today().isoformat()
-        sources = dict(self.sources.sources)
+        sources = {
+            name: source.model_copy(update={"facts": dict(self._about.get(name, source.facts))})
+            for name, source in self.sources.sources.items()
+        }
         for name, (model, parameters) in self._touched.items():
             old = sources.get(name)
             sources[name] = Source(

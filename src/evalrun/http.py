@@ -28,6 +28,8 @@ from httpx_aiohttp import AiohttpTransport
 
 from evalrun.errors import UnavailableError
 
+stamina.instrumentation.set_on_retry_hooks(())  # retries are counted in meta.json, not logged
+
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 RETRY_AFTER_LIMIT = 60.0
 """Seconds. A server that asks for a longer wait is not asked again: sooner than it wants would be wrong."""

@@ -69,7 +69,10 @@ def run(
 
     async def stoppable() -> Result:
         # A job that is cancelled gets SIGTERM: a bot that was launched must not outlive it either.
-        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+        # Where SIGINT is ignored (a background job of a shell), SIGTERM must still end it.
+        on_interrupt = signal.getsignal(signal.SIGINT)
+        stop = on_interrupt if callable(on_interrupt) else signal.default_int_handler
+        signal.signal(signal.SIGTERM, stop)
         return await execute(plan, folder, progress, refresh=record_missing)
 
     try:
