@@ -79,9 +79,9 @@ def test_each_metric_is_listed_once() -> None:
     assert ["mrr", "recall@2"] == ids
 
 
-def one_value(value: object) -> Scorer:
+def one_value(value: object, kind: str = "score") -> Scorer:
     """A scorer that measures always the same."""
-    metric = Metric(id="m", event="m", kind="score", better="higher")
+    metric = Metric.model_validate({"id": "m", "event": "m", "kind": kind, "better": "higher"})
     values: Mapping[str, object] = {"m": value}
     return Scorer("m", (metric,), lambda of: values)  # type: ignore[arg-type, return-value]
 
@@ -111,6 +111,13 @@ def test_a_value_becomes_a_status(value: object, status: str, number: float | No
     line = only(score(one_value(value), sample(), per="draw"))
     assert (status, number) == (line.status, line.value)
     assert (status == "error") == (line.reason is not None)
+
+
+def test_a_quantity_may_be_any_number_but_must_be_one() -> None:
+    """Seconds go beyond 1; infinity is no number of seconds."""
+    assert 12.5 == only(score(one_value(12.5, "quantity"), sample(), per="draw")).value
+    for value in (math.inf, math.nan):
+        assert "error" == only(score(one_value(value, "quantity"), sample(), per="draw")).status
 
 
 def test_a_scorer_that_returns_nan_spoils_no_mean() -> None:
