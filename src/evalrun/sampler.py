@@ -80,7 +80,10 @@ class Sampler:
             ChainBroken: the bot's digest is not that of its chunks.
         """
         if case.id not in self._contexts:
-            self._contexts[case.id] = asyncio.create_task(self._retrieve(case))
+            task = asyncio.create_task(self._retrieve(case))
+            # Who asked may be gone when it fails (Ctrl-C): its failure is then nobody's, and no news.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._contexts[case.id] = task
         return await asyncio.shield(self._contexts[case.id])
 
     async def _retrieve(self, case: Case) -> Context | None:
