@@ -68,4 +68,9 @@ def _is_unicode(stream: TextIO) -> bool:
 def _encodable(text: str, stream: TextIO) -> str:
     if _is_unicode(stream):
         return text
-    return text.replace("→", "->").translate(ASCII).encode(stream.encoding, "backslashreplace").decode(stream.encoding)
+    return (
+        text.replace("→", "->")
+        .translate(ASCII)
+        .encode(stream.encoding, "backslashreplace")
+        .decode(stream.encoding)
+    )
