@@ -132,6 +132,12 @@ def browser(session: nox.Session) -> None:
 
 
 @nox.session
+def pictures(session: nox.Session) -> None:
+    """docs/pictures/*.png, from the recording, in Debian's Chromium. Off by default."""
+    session.run(uv(session), "run", "--group", "browser", "python", "docs/pictures.py", *session.posargs)
+
+
+@nox.session
 def coverage(session: nox.Session) -> None:
     """The simulation behind the choice of intervals. Takes minutes; off by default."""
     python(session, "tests/coverage_simulation.py", *session.posargs)

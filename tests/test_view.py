@@ -141,6 +141,17 @@ def test_a_track_shows_the_runs_own_numbers(tmp_path: Path) -> None:
     assert "[" in page.figures(track, track.points[0])
 
 
+def test_a_gate_on_this_list_has_no_interval(tmp_path: Path) -> None:
+    """It infers nothing, and neither does its trend."""
+    for day in (1, 2):
+        small_run(tmp_path / f"q{day}", f"2026-12-0{day}T10:00:00+00:00")
+    [trend] = trends(finished(tmp_path))
+    track = next(one for one in trend.tracks if one.gate and one.gate.infer == "this_set")
+    assert "recall@5" == track.metric
+    assert "[" not in page.figures(track, track.points[0])
+    assert 1 == len(set(track.points[0].figures))
+
+
 def test_gated_numbers_come_first(tmp_path: Path) -> None:
     """In the order of the gates, each once."""
     for day in (1, 2):
@@ -201,7 +212,8 @@ def test_long_histories_are_bounded(tmp_path: Path) -> None:
         ({"exit_code": 1}, "fails"),
         ({"exit_code": 3}, "undecided"),
         ({"exit_code": 4}, "error"),
-        ({"exit_code": 0}, "holds"),
+        ({"exit_code": 0}, "undecided"),
+        ({"exit_code": 0, "judge": False}, "holds"),
         ({"exit_code": 0, "gates": False}, "no gates"),
         ({"exit_code": 0, "gates": False, "partial": "--limit 3"}, "partial"),
     ],

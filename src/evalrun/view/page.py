@@ -23,8 +23,8 @@ from evalrun.view.trend import Point, Track, trends
 
 STYLES = ("report.css", "view.css")
 REPORT = "report.html"
-WORD = {1: "fails", 2: "error", 3: "undecided", 4: "error", 5: "error", 70: "error", 130: "interrupted"}
-"""Exit code of a run → what stands beside it."""
+WORD = {2: "error", 4: "error", 5: "error", 70: "error", 130: "interrupted"}
+"""Exit codes without a verdict → what stands in its place."""
 OPEN_RUNS = 30
 """The newest runs stand open, the others are folded."""
 
@@ -116,4 +116,4 @@ def verdict(header: RunHeader) -> str:
         return WORD[header.exit_code]
     if header.partial:
         return "partial"
-    return "holds" if header.verdicts else "no gates"
+    return words.tone(header) if header.verdicts else "no gates"

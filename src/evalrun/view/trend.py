@@ -28,7 +28,12 @@ class Point:
 
     @property
     def figures(self) -> tuple[float | None, float | None, float | None]:
-        """Value, low, high: as the gate read them where there is one, else as estimated."""
+        """Value, low, high: as the gate read them where there is one, else as estimated.
+
+        A gate on this list of questions infers nothing: both limits are the value.
+        """
+        if self.verdict and self.verdict.gate.infer == "this_set":
+            return (self.verdict.value,) * 3
         read = self.verdict if self.verdict and self.verdict.value is not None else self.estimate
         return (read.value, read.low, read.high) if read else (None, None, None)
 
