@@ -43,7 +43,8 @@ MEANING = {
     ExitCode.GATE_FAILED: "A gate fails.",
     ExitCode.USAGE: "A command, config or data file that cannot be used, or a report that cannot be written.",
     ExitCode.NOT_ENOUGH_EVIDENCE: "A gate is undecided, coverage is too low, or the budget is spent.",
-    ExitCode.UNAVAILABLE: "A service or model could not be had, or a recording is missing or stale.",
+    ExitCode.UNAVAILABLE: "A service or model could not be had at all, or a recording is missing or stale; "
+    "scattered errors lower the coverage of gates instead.",
     ExitCode.PROVENANCE: "Some draw was graded on something else than the model was given.",
     ExitCode.FAULT: "A fault of evalrun itself, with a traceback.",
     ExitCode.INTERRUPTED: "Interrupted; finished draws are kept.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import date
 from pathlib import Path
 
@@ -22,10 +23,28 @@ def new_run_folder(output: Path | None, name: str) -> RunFolder:
             if output.is_dir() and any(output.iterdir()):
                 raise UserError(f"--output {output}: not empty", "name a folder that does not exist yet")
             output.mkdir(parents=True, exist_ok=True)
-            return RunFolder(output)
+            return _reserved(output)
         return RunFolder(_free(f"{date.today():%m%d}-{name}"))
     except OSError as error:
         raise UserError(f"cannot make a run folder: {error}", "name another with --output") from None
+
+
+def _reserved(output: Path) -> RunFolder:
+    """Take the folder for this run: of two that start at once, one is refused."""
+    try:
+        RunFolder(output).file("cases").open("xb").close()
+    except FileExistsError:
+        raise UserError(f"--output {output}: another run writes there", "name another folder") from None
+    return RunFolder(output)
+
+
+def give_back(folder: RunFolder) -> None:
+    """Remove the folder of a run of which nothing came about."""
+    with contextlib.suppress(OSError):
+        if not folder.file("cases").stat().st_size:
+            folder.file("cases").unlink()
+    with contextlib.suppress(OSError):
+        folder.path.rmdir()
 
 
 def _free(name: str) -> Path:

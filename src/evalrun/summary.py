@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evalrun import stats
 from evalrun.records import Bounds, Case, Estimate, Metric, Score
@@ -131,7 +131,9 @@ def _interval(metric: Metric, values: list[list[float | None]]) -> Interval:
         return stats.rate_ci(values, CONFIDENCE)
     if metric.kind == "score":
         return stats.score_ci(values, CONFIDENCE)
-    return stats.mean_t_ci(values, CONFIDENCE)
+    found = stats.mean_t_ci(values, CONFIDENCE)
+    # Seconds and tokens: with few questions the symmetric interval reaches below what can be.
+    return found if found.low is None else replace(found, low=max(found.low, 0.0))
 
 
 def _numerator(metric: Metric, values: list[list[float | None]]) -> float | None:

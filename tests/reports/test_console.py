@@ -99,10 +99,11 @@ def test_hostile_text_is_shown_and_does_nothing(hostile: RunFolder) -> None:
 
 
 def test_quiet_says_the_verdict_and_where_to_look(quality: RunFolder) -> None:
-    """``--quiet`` leaves the sentence, the exit code and the path."""
+    """``--quiet`` leaves the gates, what went wrong, the sentence with the exit code, and the path."""
     lines = screen(quality, quiet=True).splitlines()
-    assert 2 == len(lines)
-    assert lines[0].endswith("exit 1")
+    assert lines[0].startswith("GATES")
+    assert lines[-2].endswith("exit 1")
+    assert "WHAT THE BOT DID" not in "\n".join(lines)
 
 
 def test_full_shows_every_group(quality: RunFolder) -> None:

@@ -47,12 +47,11 @@ def run(
     Without --live or --record, recorded replies are replayed: no key, no model, no network.
     """
     import asyncio
-    import contextlib
     import signal
 
     from evalrun.cassette import Mode
     from evalrun.errors import UserError
-    from evalrun.folders import new_run_folder
+    from evalrun.folders import give_back, new_run_folder
     from evalrun.planning import Selection, load, make_plan
     from evalrun.reports.console import print_json, print_run
     from evalrun.reports.progress import Progress
@@ -78,8 +77,7 @@ def run(
     try:
         result = asyncio.run(stoppable())
     finally:
-        with contextlib.suppress(OSError):  # only where nothing came about: no empty folder stays
-            folder.path.rmdir()
+        give_back(folder)
     if as_json:
         print_json(result.folder, sys.stdout)
     else:
@@ -136,7 +134,8 @@ def validate(configs: tuple[Path, ...], probe: bool, overrides: tuple[str, ...])
     problems: list[Problem] = []
     for path in configs:
         try:
-            plan = make_plan(load(path, overrides), "live" if probe else "replay")
+            config = load(path, overrides)
+            plan = make_plan(config, "live" if probe or config.cassette is None else "replay")
         except InputError as error:
             problems += error.problems
             continue

@@ -36,14 +36,15 @@ def print_run(
 ) -> None:
     """Print what a run came to.
 
-    ``full`` adds every group and every metric; ``quiet`` leaves the last sentence and where to look.
+    ``full`` adds every group and every metric; ``quiet`` leaves the gates, what went wrong, the last sentence
+    and where to look.
     ``width`` replaces the width of the terminal.
     """
     console = Console(file=stream, markup=False, highlight=False, emoji=False, soft_wrap=False, width=width)
     columns = max(width or console.width, NARROWEST)
     header, meta = folder.header, folder.meta
     rows = Rows([], None) if quiet else read_rows(folder)
-    lines = [] if quiet else _body(folder, header, meta, rows, columns, full)
+    lines = _short_body(header, columns) if quiet else _body(folder, header, meta, rows, columns, full)
     with console.capture() as captured:
         for line in [*lines, *_end(folder, header, meta, rows, columns)]:
             console.print(line, no_wrap=True, overflow="ignore", crop=False)
@@ -82,6 +83,15 @@ def _body(
         _worst(folder, header, rows, columns, full),
         _told(header, columns),
     ]
+    return _spaced(parts)
+
+
+def _short_body(header: RunHeader, columns: int) -> list[Text]:
+    """What a log needs to tell why: the gates, and what went wrong."""
+    return _spaced([_gates(header, columns), _told(header, columns)])
+
+
+def _spaced(parts: Iterable[list[Text]]) -> list[Text]:
     return [line for part in parts if part for line in [*part, Text()]]
 
 

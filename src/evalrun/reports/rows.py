@@ -198,7 +198,9 @@ def because(row: Row, detail: Detail, events: Mapping[str, str]) -> str:
     for index, state in enumerate(row.states):
         judgement = detail.judgements.get(index)
         if state in ("unsupported", "answered") and judgement and judgement.unsupported:
-            return f'invented: "{one_line(judgement.unsupported[0], 120)}"'
+            first = next(claim for claim in judgement.claims if not claim.supported)
+            word = "no quote for" if first.decided_by == "quotes" else "invented"
+            return f'{word}: "{one_line(first.claim, 120)}"'
         if state in OUTCOMES and state not in MET_OUTCOMES:
             return events.get(state, state)
         if judgement and judgement.correct is False:

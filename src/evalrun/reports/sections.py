@@ -90,7 +90,7 @@ def _unanswerable(header: RunHeader, found: list[Estimate], sizes: dict[str, int
 def _retrieval(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
     metrics = [metric for metric in header.metrics if metric.per == "case" and metric.kind != "quantity"]
     group = "answerable" if any(e.group == "answerable" and e.per == "case" for e in found) else "all"
-    heading = f"retrieval, {count(sizes.get(group, 0), 'question')}"
+    heading = f"retrieval, {title(group, sizes)}"
     return _of(found, group, sizes, metrics, heading)
 
 
