@@ -210,9 +210,6 @@ def test_print_has_gates_figures_and_grid_on_one_page(
     assert A4["height"] >= page.evaluate("document.querySelector('.two').getBoundingClientRect().bottom")
     assert "page" == page.evaluate("getComputedStyle(document.querySelector('#cases')).breakBefore")
     assert not page.locator("#filters").is_visible()
-    margin = dict.fromkeys(("top", "bottom", "left", "right"), "1cm")
-    paper = page.pdf(format="A4", margin=margin)
-    assert 2 <= paper.count(b"/Type /Page\n") <= 6
 
 
 def test_a_page_without_its_script_still_shows_the_run(
@@ -262,16 +259,13 @@ def test_a_long_answer_is_cut_with_a_pointer(hostile: RunFolder, report_of: Repo
     assert "draws.jsonl" in said
 
 
-def test_hostile_hashes_are_ignored(quality: RunFolder, report_of: ReportOf, visit: Visit) -> None:
-    """An address from somebody else opens nothing that is not on the page."""
-    for text in (
-        "#case=%3Cimg%20src%3Dx%3E",
-        "#gate-__proto__&q=%E0%A4%A",
-        "#constructor",
-        "#case=__proto__&cat=%00",
-    ):
-        page = visit(report_of(quality) + text)
-        assert page.locator("#gates-title").count()
+@pytest.mark.parametrize("text", ["#case=%3Cimg%20src%3Dx%3E", "#gate-__proto__&q=%E0%A4%A", "#__proto__"])
+def test_hostile_hashes_are_ignored(report_of: ReportOf, visit: Visit, tmp_path: Path, text: str) -> None:
+    """An address from somebody else opens nothing that is not on the page, and stops nothing."""
+    folder = make_run(tmp_path / "small", sizes={"single_chunk": 8}, draws=1)
+    page = visit(report_of(folder) + text)
+    assert not page.locator("#drawer .draw").count()
+    assert page.locator("#filters").evaluate("(filters) => !filters.hidden")
 
 
 def test_many_questions_open_fast(visit: Visit, report_of: ReportOf, tmp_path: Path) -> None:
