@@ -7,21 +7,17 @@ from ``meta.json`` stands in one element, ``#meta``.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from evalrun.digest import short
 from evalrun.journal import RunFolder
 from evalrun.records import Estimate, Metric, RunHeader, Verdict
-from evalrun.reports import report, words
+from evalrun.reports import frame, report, words
 from evalrun.reports.detail import case_data, cut
 from evalrun.reports.rows import Row, Rows, because, goodness, read_details, read_rows, share
 from evalrun.reports.sections import applies, sections
@@ -70,8 +66,8 @@ def render(folder: RunFolder) -> bytes:
         excluded=_excluded(header),
         data={"cases": [case["data"] for case in cases if case["data"]], "words": _state_words(header)},
         gate_data=_gate_data(gates),
-        css=_own("report.css"),
-        js=_own("report.js"),
+        css=frame.own("report.css"),
+        js=frame.own("report.js"),
         policy=policy(),
     )  # fmt: skip
     return page.encode("utf-8", "replace")
@@ -79,45 +75,25 @@ def render(folder: RunFolder) -> bytes:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("evalrun.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: words.visible(value) if type(value) is str else value,
+    made = frame.environment(
+        {
+            "rate": words.rate,
+            "short": short,
+            "visible": words.visible,
+            "cut": partial(cut, journal="run.json"),
+            "value": words.estimate_value,
+            "limits": words.estimate_interval,
+            "missing": words.missing,
+        },
+        {"strips": strips},
     )
-    environment.filters |= {
-        "rate": words.rate,
-        "short": short,
-        "line": words.one_line,
-        "visible": words.visible,
-        "cut": partial(cut, journal="run.json"),
-        "value": words.estimate_value,
-        "limits": words.estimate_interval,
-        "missing": words.missing,
-    }
-    environment.globals |= {"words": words, "strips": strips}
-    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
-    return environment
-
-
-@cache
-def _own(name: str) -> Markup:
-    """A file of this package: the only text that goes into the page as it is."""
-    return Markup(files("evalrun.reports").joinpath("templates", name).read_text("utf-8"))
+    made.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
+    return made
 
 
 def policy() -> str:
     """What a browser may do with the page: run its own script, use its own style, ask for nothing."""
-
-    def digest(name: str) -> str:
-        return base64.b64encode(hashlib.sha256(_own(name).encode()).digest()).decode()
-
-    return (
-        f"default-src 'none'; style-src 'sha256-{digest('report.css')}'; "
-        f"script-src 'sha256-{digest('report.js')}'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    return frame.policy(["report.css"], ["report.js"])
 
 
 # ---------------------------------------------------------------- the head and the gates

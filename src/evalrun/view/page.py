@@ -6,18 +6,14 @@ script. All text is escaped by jinja.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from datetime import datetime
 from functools import cache
-from importlib.resources import files
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from evalrun.records import RunHeader
-from evalrun.reports import words
+from evalrun.reports import frame, words
 from evalrun.view.listing import Finished, Runs
 from evalrun.view.trend import Point, Track, trends
 
@@ -51,9 +47,7 @@ def message_page(title: str, text: str) -> bytes:
 
 def policy() -> str:
     """What a browser may do with these pages: use their own style."""
-    digests = (base64.b64encode(hashlib.sha256(_style(name).encode()).digest()).decode() for name in STYLES)
-    styles = " ".join(f"'sha256-{digest}'" for digest in digests)
-    return f"default-src 'none'; style-src {styles}; img-src data:; base-uri 'none'; form-action 'none'"
+    return frame.policy(STYLES)
 
 
 def report_path(name: str) -> str:
@@ -62,30 +56,17 @@ def report_path(name: str) -> str:
 
 
 def _render(template: str, **values: object) -> bytes:
-    styles = [_style(name) for name in STYLES]
+    styles = [frame.own(name) for name in STYLES]
     page = _environment().get_template(template).render(styles=styles, policy=policy(), **values)
     return page.encode("utf-8", "replace")
 
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("evalrun.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: words.visible(value) if type(value) is str else value,
+    return frame.environment(
+        {"moment": _moment, "day": _day, "report": report_path},
+        {"figures": figures, "asked": asked, "verdict": verdict},
     )
-    environment.filters |= {"line": words.one_line, "moment": _moment, "day": _day, "report": report_path}
-    environment.globals |= {"words": words, "figures": figures, "asked": asked, "verdict": verdict}
-    return environment
-
-
-@cache
-def _style(name: str) -> Markup:
-    """A style sheet of this package: the only text that goes into a page as it is."""
-    return Markup(files("evalrun.reports").joinpath("templates", name).read_text("utf-8"))
 
 
 def _moment(when: datetime) -> str:

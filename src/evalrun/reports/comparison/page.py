@@ -6,16 +6,12 @@ escaped by jinja.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import cache
-from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from evalrun.comparison import Change, Comparison
-from evalrun.reports import words
+from evalrun.reports import frame, words
 from evalrun.reports.comparison import words as told
 
 STYLES = ("report.css", "comparison.css")
@@ -34,8 +30,8 @@ def render(comparison: Comparison) -> bytes:
         headline=told.headline(comparison),
         flips=[("Got worse", worse), ("Got better", better)],
         notes=[*told.missing(comparison), *comparison.notes],
-        styles=[_style(name) for name in STYLES],
-        policy=_policy(),
+        styles=[frame.own(name) for name in STYLES],
+        policy=frame.policy(STYLES),
     )  # fmt: skip
     return page.encode("utf-8", "replace")
 
@@ -48,26 +44,4 @@ def _reach(changes: tuple[Change, ...]) -> float:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("evalrun.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: words.visible(value) if type(value) is str else value,
-    )
-    environment.filters |= {"rate": words.rate, "line": words.one_line, "signed": told.signed}
-    environment.globals |= {"words": words, "told": told}
-    return environment
-
-
-@cache
-def _style(name: str) -> Markup:
-    """A style sheet of this package: the only text that goes into the page as it is."""
-    return Markup(files("evalrun.reports").joinpath("templates", name).read_text("utf-8"))
-
-
-def _policy() -> str:
-    digests = (base64.b64encode(hashlib.sha256(_style(name).encode()).digest()).decode() for name in STYLES)
-    styles = " ".join(f"'sha256-{digest}'" for digest in digests)
-    return f"default-src 'none'; style-src {styles}; img-src data:; base-uri 'none'; form-action 'none'"
+    return frame.environment({"rate": words.rate, "signed": told.signed}, {"told": told})
