@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from evalrun import stats
 from evalrun.records import Case, Estimate, Gate, Metric, Verdict
+from evalrun.stats.decision import TOLERANCE
 from evalrun.summary import groups_of
-
-TOLERANCE = 1e-9
 
 
 def threshold(gate: Gate) -> tuple[float, bool]:

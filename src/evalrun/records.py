@@ -178,7 +178,6 @@ class Judgement(Record):
     coerced: tuple[str, ...] = ()
     attempts: int = 1
     raw: str = ""
-    exchanges: tuple[str, ...] = ()
     error: str | None = None
 
     @property

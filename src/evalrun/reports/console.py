@@ -11,24 +11,22 @@ from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
 from rich.text import Text
 
-from evalrun.journal import HEADER, RunFolder
+from evalrun.journal import RunFolder
 from evalrun.records import Decision, Estimate, Meta, RunHeader, Verdict
 from evalrun.reports import words
 from evalrun.reports.progress import Progress
 from evalrun.reports.rows import Row, Rows, because, read_details, read_rows, share
+from evalrun.reports.screen import columns_of, print_lines, print_record
 from evalrun.reports.sections import sections
 
 __all__ = ["Progress", "print_json", "print_run"]
 
-NARROWEST = 80
 WORST = 5
 WORST_FULL = 20
 CONCLUDED = (0, 1, 3)
 STYLE: dict[Decision, str] = {"holds": "green", "fails": "bold red", "undecided": "yellow"}
-ASCII = str.maketrans("━●·×–…“”’", '=o.x-~""\'')
 
 
 def print_run(
@@ -40,36 +38,16 @@ def print_run(
     and where to look.
     ``width`` replaces the width of the terminal.
     """
-    console = Console(file=stream, markup=False, highlight=False, emoji=False, soft_wrap=False, width=width)
-    columns = max(width or console.width, NARROWEST)
+    columns = columns_of(stream, width)
     header, meta = folder.header, folder.meta
     rows = Rows([], None) if quiet else read_rows(folder)
     lines = _short_body(header, columns) if quiet else _body(folder, header, meta, rows, columns, full)
-    with console.capture() as captured:
-        for line in [*lines, *_end(folder, header, meta, rows, columns)]:
-            console.print(line, no_wrap=True, overflow="ignore", crop=False)
-    stream.write(_fit_encoding(captured.get(), stream))
-    stream.flush()
+    print_lines([*lines, *_end(folder, header, meta, rows, columns)], stream, columns)
 
 
 def print_json(folder: RunFolder, stream: TextIO) -> None:
-    """Print ``run.json`` as it is."""
-    stream.write(_fit_encoding((folder.path / HEADER).read_text("utf-8"), stream, escape_json=True))
-    stream.flush()
-
-
-def _fit_encoding(text: str, stream: TextIO, escape_json: bool = False) -> str:
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    if "utf" in encoding.lower():
-        return text
-    if escape_json:
-        return "".join(letter if letter < "\x7f" else _json_escape(letter) for letter in text)
-    return text.translate(ASCII).encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _json_escape(letter: str) -> str:
-    units = letter.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+    """Print what ``run.json`` holds."""
+    print_record(folder.header, stream)
 
 
 def _body(

@@ -14,8 +14,10 @@ from rich.text import Text
 
 from evalrun.jsonl import pretty_json
 from evalrun.records import Record
-from evalrun.reports.console import ASCII, NARROWEST
 from evalrun.reports.words import one_line
+
+NARROWEST = 80
+ASCII = str.maketrans("━●·×–…“”’", '=o.x-~""\'')
 
 
 def columns_of(stream: TextIO, width: int | None = None) -> int:
