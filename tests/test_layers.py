@@ -18,7 +18,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "settings config dataset labels journal folders targets models",
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates",
         "scorers",
-        "planning pipeline conclusion verify runner forecast view labelled",
+        "planning outlook pipeline conclusion verify runner forecast view labelled",
         "cli",
     ),
     "ragbot": (

@@ -17,6 +17,7 @@ from evalrun.cassette import Address, Cassette, RecordingMiss, addressed
 from evalrun.errors import UnavailableError
 from evalrun.journal import RunFolder
 from evalrun.judge import Judge
+from evalrun.outlook import Outlook
 from evalrun.planning import Plan
 from evalrun.records import LEVELS, Case, CaseContext, Judgement, Sample
 from evalrun.sampler import Drawn, Sampler
@@ -26,7 +27,9 @@ from evalrun.scorers import score
 class Progress(Protocol):
     """What wants to know how far a run is."""
 
-    def start(self, total_draws: int, to_judge: int) -> None: ...
+    @property
+    def live(self) -> bool: ...
+    def start(self, total_draws: int, to_judge: int, outlook: Callable[[], str]) -> None: ...
     def answered(self, ok: bool) -> None: ...
     def judged(self, ok: bool) -> None: ...
     def stop(self) -> None: ...
@@ -63,6 +66,7 @@ class Pipeline:
     ended: Callable[[], str] = str
     tally: Tally = field(default_factory=Tally)
     _contexts: set[tuple[str, str]] = field(default_factory=set)
+    _outlook: Outlook | None = None
     _started: float = field(default_factory=time.perf_counter)
 
     async def run(self) -> None:
@@ -70,7 +74,11 @@ class Pipeline:
         plan = self.plan
         for case in plan.cases:
             self.folder.append("cases", case)
-        self.progress.start(plan.draws, plan.draws if self.judge else 0)
+        if self.progress.live:
+            gates = () if plan.partial else plan.config.gates
+            self._outlook = Outlook(gates, plan.metrics, plan.cases, plan.config.draws)
+        seen = self._outlook.text if self._outlook else str
+        self.progress.start(plan.draws, plan.draws if self.judge else 0, seen)
         answered: asyncio.Queue[Sample | None] = asyncio.Queue()
         limits = plan.config.judge.limits if plan.config.judge else None
         judges = limits.concurrency if limits and self.judge else 1
@@ -186,3 +194,5 @@ class Pipeline:
         for scorer in self.plan.scorers:
             for line in score(scorer, sample, per=per):
                 self.folder.append("scores", line)
+                if self._outlook:
+                    self._outlook.add(line)

@@ -195,3 +195,14 @@ def test_progress_on_a_terminal_leaves_nothing_behind(monkeypatch: pytest.Monkey
     assert "answered" in stream.getvalue()
     assert "\x1b[2K" in stream.getvalue()
     assert "judged" not in stream.getvalue()
+
+
+def test_progress_on_a_terminal_shows_what_the_gates_would_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the line of counts stands the forecast of the gates, as long as there is one."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    stream = Stream(terminal=True)
+    progress = Progress(stream)
+    progress.start(2, 2, lambda: "faithful .80 of .50 so far")
+    progress.answered(ok=True)
+    progress.stop()
+    assert "gates   faithful .80 of .50 so far" in stream.getvalue()

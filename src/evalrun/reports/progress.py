@@ -1,4 +1,4 @@
-"""How far a run is while it goes on: one live line on a terminal, a plain line every few seconds elsewhere.
+"""How far a run is while it goes on: live lines on a terminal, a plain line every few seconds elsewhere.
 
 Owns the counting of what it is told and the guess of the time left. The runner tells it; it asks nothing.
 """
@@ -26,14 +26,20 @@ class Progress:
         self._every = every
         self._clock = clock
         self._live: Live | None = None
+        self._outlook: Callable[[], str] = str
         self._total = self._to_judge = self._answered = self._judged = self._errors = 0
         self._began = self._told = 0.0
 
-    def start(self, total_draws: int, to_judge: int) -> None:
-        """Begin: how many answers are to come, and how many of them are to be judged."""
-        self._total, self._to_judge = total_draws, to_judge
+    @property
+    def live(self) -> bool:
+        """Whether there is a terminal to draw on, and so a place for what the gates would say."""
+        return self._stream.isatty()
+
+    def start(self, total_draws: int, to_judge: int, outlook: Callable[[], str] = str) -> None:
+        """Begin: how many answers are to come, how many are to be judged, what the gates would say."""
+        self._total, self._to_judge, self._outlook = total_draws, to_judge, outlook
         self._began = self._told = self._clock()
-        if self._stream.isatty():
+        if self.live:
             console = Console(file=self._stream, markup=False, highlight=False, emoji=False)
             self._live = Live(
                 console=console, get_renderable=self._drawn, refresh_per_second=4, transient=True
@@ -91,6 +97,8 @@ class Progress:
         full = round(BAR * (self._answered + self._judged) / planned) if planned else 0
         done, open_ = ("━", "·") if "utf" in (self._stream.encoding or "").lower() else ("=", ".")
         style = "red" if self._errors else ""
-        return Text.assemble(
+        drawn = Text.assemble(
             (done * full, "green"), (open_ * (BAR - full), "dim"), "  ", (self.line(), style)
         )
+        gates = self._outlook()
+        return drawn.append(f"\ngates   {gates}", "dim") if gates else drawn
