@@ -1,7 +1,7 @@
 """What the gates would say of a run that is still going on, for its progress line.
 
 Owns the scores of gated metrics while draws come in, and one short text about them. A gate is
-called settled only when no answer still to come could change it; the finished run's verdicts are not made here.
+called settled only when no answer still to come could change it; no verdict of the finished run is made here.
 """
 
 from __future__ import annotations
