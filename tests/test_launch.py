@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from evalrun.errors import UnavailableError
-from evalrun.launch import Launch, find_program, free_port
+from evalrun.launch import Launch, free_port
+from evalrun.process import find_program
 from fakes.project import BOT
 
 

@@ -14,7 +14,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "evalrun": (
         "errors digest stats ranking language textfile",
         "records registry jsonl provenance yamlfile validation pins",
-        "cassette http",
+        "cassette http process",
         "settings config dataset labels journal folders targets models",
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates",
         "scorers",

@@ -1,17 +1,12 @@
 """Start a bot, wait until it is ready, show what it said when it dies, and always stop it.
 
-Owns the process and its port. What the bot is asked belongs to targets.
+Owns its port and what it is told. The process belongs to ``process``, what the bot is asked to targets.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import shutil
-import signal
 import socket
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,10 +16,8 @@ import httpx
 
 from evalrun.errors import UnavailableError
 from evalrun.http import join_url
+from evalrun.process import Process
 
-_TAIL_LINES = 20
-_TAIL_BYTES = 8192
-_GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
 
@@ -33,24 +26,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def find_program(name: str, folder: Path) -> str:
-    """The program a command starts with: a path from ``folder``, one on PATH, or one beside this Python.
-
-    Raises:
-        UnavailableError: there is none.
-    """
-    if os.sep in name:
-        return str((folder / name).resolve())
-    beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.is_file() else shutil.which(name)
-    if found is None:
-        raise UnavailableError(
-            f"target.launch.command: '{name}' is not installed here",
-            "install it, or give its path; a running bot needs target.url instead of target.launch",
-        )
-    return found
 
 
 class Launch:
@@ -87,29 +62,15 @@ class Launch:
             self._env |= {"XDG_CACHE_HOME": self._cache.name, "RAGBOT_CACHE": self._cache.name}
         self._ready = join_url(self.url, ready)
         self._timeout = timeout
-        self._process: asyncio.subprocess.Process | None = None
-        self._reader: asyncio.Task[None] | None = None
-        self._tail = b""
+        self._process: Process | None = None
 
     def _filled(self, text: str, tap: str) -> str:
         return text.replace("{port}", str(self.port)).replace("{tap}", tap)
 
     async def __aenter__(self) -> Launch:
-        program = find_program(self._command[0], self._folder)
-        try:
-            self._process = await asyncio.create_subprocess_exec(
-                program,
-                *self._command[1:],
-                cwd=self._folder,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **self._env},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise UnavailableError(f"target.launch.command: {program}: {error.strerror}") from None
-        self._reader = asyncio.create_task(self._read())
+        self._process = await Process.start(
+            self._command, self._env, self._folder, what="target.launch.command"
+        )
         try:
             await self._wait_until_ready()
         except BaseException:
@@ -122,17 +83,9 @@ class Launch:
     ) -> None:
         await self._stop()
 
-    async def _read(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        # By chunk, not by line: a line may be longer than any limit, and who does not read blocks the bot.
-        while chunk := await self._process.stdout.read(_TAIL_BYTES):
-            self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
-
     def last_words(self) -> str:
         """The last lines the bot wrote."""
-        lines = self._tail.decode("utf-8", "replace").rstrip().split("\n")[-_TAIL_LINES:]
-        return "\n".join(f"    {line.rstrip()}" for line in lines)
+        return self._process.last_words() if self._process else ""
 
     async def _wait_until_ready(self) -> None:
         assert self._process is not None
@@ -156,8 +109,7 @@ class Launch:
 
     async def _died(self) -> UnavailableError:
         assert self._process is not None
-        if self._reader is not None:
-            await asyncio.wait([self._reader], timeout=1.0)
+        await self._process.drained()
         return UnavailableError(self.ended(), "run it by hand: " + " ".join(self._command))
 
     def ended(self) -> str:
@@ -167,24 +119,7 @@ class Launch:
         return f"the bot ended with code {self._process.returncode}; its last output:\n{self.last_words()}"
 
     async def _stop(self) -> None:
-        process = self._process
-        if process is None:
-            return
-        self._signal(signal.SIGTERM)
-        try:
-            await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
-        except TimeoutError:
-            self._signal(signal.SIGKILL)
-            await process.wait()
-        # A child of the bot may have outlived it: the whole group goes.
-        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            await self._process.stop()
         if self._cache is not None:
             self._cache.cleanup()
-        if self._reader is not None:
-            self._reader.cancel()
-            await asyncio.gather(self._reader, return_exceptions=True)
-
-    def _signal(self, number: signal.Signals) -> None:
-        assert self._process is not None
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)

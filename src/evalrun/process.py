@@ -1,0 +1,139 @@
+"""A program of the user's, run in a session of its own: started, listened to, and always stopped whole.
+
+Owns the process, the end of what it wrote, and that nothing it started outlives it. What is sent to it and
+what its output means belongs to ``launch`` and to the ``command`` target.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from evalrun.errors import UnavailableError
+
+_TAIL_LINES = 20
+_TAIL_BYTES = 8192
+_GRACE_SECONDS = 5.0
+
+
+def find_program(name: str, folder: Path, what: str = "target.launch.command") -> str:
+    """The program a command starts with: a path from ``folder``, one on PATH, or one beside this Python.
+
+    Raises:
+        UnavailableError: there is none; ``what`` is the key of the config that names it.
+    """
+    if os.sep in name:
+        return str((folder / name).resolve())
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.is_file() else shutil.which(name)
+    if found is None:
+        other = "; a running bot needs target.url instead of target.launch" if "launch" in what else ""
+        raise UnavailableError(
+            f"{what}: '{name}' is not installed here", f"install it, or give its path{other}"
+        )
+    return found
+
+
+class Process:
+    """A running program; make one with :meth:`start`.
+
+    What it writes to its standard error is read all the time, and its end kept; so is its standard output,
+    unless it is ``piped``: then :attr:`stdin` and :attr:`stdout` are the caller's.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, *, piped: bool) -> None:
+        self._process = process
+        self._tail = b""
+        stream = process.stderr if piped else process.stdout
+        assert stream is not None
+        self._reader = asyncio.create_task(self._read(stream))
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        folder: Path,
+        *,
+        what: str,
+        piped: bool = False,
+    ) -> Process:
+        """Start ``command`` in ``folder`` with ``env`` added to the environment.
+
+        Raises:
+            UnavailableError: it cannot be started; ``what`` is the key of the config that names it.
+        """
+        program = find_program(command[0], folder, what)
+        pipe = asyncio.subprocess.PIPE
+        try:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *command[1:],
+                cwd=folder,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **env},
+                stdin=pipe if piped else asyncio.subprocess.DEVNULL,
+                stdout=pipe,
+                stderr=pipe if piped else asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UnavailableError(f"{what}: {program}: {error.strerror}") from None
+        return cls(process, piped=piped)
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter:
+        """Where a piped program reads from."""
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    @property
+    def stdout(self) -> asyncio.StreamReader:
+        """Where a piped program writes to."""
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.returncode
+
+    async def _read(self, stream: asyncio.StreamReader) -> None:
+        # By chunk, not by line: a line may be longer than any limit, and who does not read blocks the bot.
+        while chunk := await stream.read(_TAIL_BYTES):
+            self.note(chunk)
+
+    def note(self, output: bytes) -> None:
+        """Keep ``output`` as the last that was written."""
+        self._tail = (self._tail + output)[-_TAIL_BYTES:]
+
+    def last_words(self) -> str:
+        """The last lines it wrote, indented."""
+        lines = self._tail.decode("utf-8", "replace").rstrip().split("\n")[-_TAIL_LINES:]
+        return "\n".join(f"    {line.rstrip()}" for line in lines)
+
+    async def drained(self) -> None:
+        """Wait a moment for the rest of what a program that ended has written."""
+        await asyncio.wait([self._reader], timeout=1.0)
+
+    async def stop(self) -> None:
+        """End it and all that it started: first politely, then not."""
+        self._signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self._process.wait(), _GRACE_SECONDS)
+        except TimeoutError:
+            self._signal(signal.SIGKILL)
+            await self._process.wait()
+        # A child of the program may have outlived it: the whole group goes.
+        self._signal(signal.SIGKILL)
+        self._reader.cancel()
+        await asyncio.gather(self._reader, return_exceptions=True)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
