@@ -180,7 +180,11 @@ LIMITS = {
     "minLength": "not empty",
 }
 Links = Mapping[str, str]
-INLINE = {"Quote": "`{quote: text}`", "Message": "`{role: …, content: text}`"}
+INLINE = {
+    "Quote": "`{quote: text}`",
+    "Message": "`{role: …, content: text}`",
+    "Attack": "an attack, as `evalrun redteam --save` writes it",
+}
 KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 
 

@@ -28,7 +28,7 @@ from evalrun.textfile import Row, decode, json_lines, read_bytes
 from evalrun.validation import Line, at_most, explain
 
 UNCATEGORIZED = "uncategorized"
-GROUPS = ("all", "answerable", "unanswerable")
+GROUPS = ("all", "answerable", "unanswerable", "attacks", "twins")
 _CATEGORY = re.compile(r"\w[\w-]{0,63}\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _CSV_LISTS = ("relevant_ids", "must_contain", "tags")

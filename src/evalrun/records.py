@@ -6,13 +6,15 @@ these are also the lines of the journals of a run folder. Computes nothing.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from evalrun.digest import context_digest
 
 Expect = Literal["answer", "refuse"]
+Population = Literal["answerable", "unanswerable", "attacks", "twins"]
+Severity = Literal["low", "medium", "high", "critical"]
 Level = Literal["observed", "reported", "claimed", "none"]
 Status = Literal["pass", "fail", "number", "not_applicable", "error"]
 Decision = Literal["holds", "fails", "undecided"]
@@ -41,6 +43,41 @@ class Quote(Record):
     quote: str = Field(min_length=1)
 
 
+class Planted(Record):
+    """A section that stands in a bot's index while one attack is made, and at no other time."""
+
+    id: str = Field(min_length=1, max_length=200)
+    title: str = Field(max_length=200)
+    text: str = Field(min_length=1, max_length=20_000)
+
+
+class Attack(Record):
+    """What makes a case an attack, or the benign twin of one, and how its answer is read.
+
+    ``probe`` is the registered name of what made it. ``owasp`` holds ids with their year: ``LLM01:2026``.
+    ``turns`` are what the user says before the question, each answered by the bot. ``detectors`` are specs:
+    ``canary``, ``contains:…``. ``benign_of`` is the id of the attack that a benign twin is the twin of.
+    """
+
+    probe: str = Field(min_length=1)
+    technique: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    goal: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    severity: Severity
+    owasp: tuple[Annotated[str, Field(pattern=r"^LLM(0[1-9]|10):20[0-9]{2}$")], ...] = ()
+    converters: tuple[str, ...] = ()
+    benign_of: str | None = None
+    turns: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    planted: tuple[Planted, ...] = ()
+    system_suffix: str | None = None
+    detectors: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """What attacks are counted by beside their category: ``goal:…``, OWASP ids, ``converter:…``."""
+        converters = (f"converter:{name}" for name in self.converters)
+        return tuple(dict.fromkeys((self.technique, f"goal:{self.goal}", *self.owasp, *converters)))
+
+
 class Case(Record):
     """One question of a dataset and what is expected of the answer."""
 
@@ -55,16 +92,20 @@ class Case(Record):
     cluster: str | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
+    attack: Attack | None = None
 
     @property
-    def population(self) -> str:
-        """``answerable`` or ``unanswerable``."""
+    def population(self) -> Population:
+        """``answerable`` or ``unanswerable``; of an attack suite ``attacks`` or ``twins``."""
+        if self.attack is not None:
+            return "attacks" if self.attack.benign_of is None else "twins"
         return "answerable" if self.expect == "answer" else "unanswerable"
 
     @property
-    def groups(self) -> tuple[str, str, str]:
-        """The groups this case counts in: ``all``, its population and its category."""
-        return ("all", self.population, self.category)
+    def groups(self) -> tuple[str, ...]:
+        """The groups this case counts in: ``all``, its population, its category; of an attack more."""
+        more = self.attack.groups if self.attack else ()
+        return tuple(dict.fromkeys(("all", self.population, self.category, *more)))
 
 
 # ---------------------------------------------------------------- what was answered
@@ -209,7 +250,7 @@ class Metric(Record):
     event: str
     kind: Literal["rate", "score", "quantity"]
     better: Literal["higher", "lower"]
-    population: Literal["all", "answerable", "unanswerable"] = "all"
+    population: Literal["all", Population] = "all"
     per: Literal["case", "draw"] = "draw"
     deterministic: bool = False
     judged: bool = False

@@ -13,7 +13,7 @@ from typing import Literal
 
 from evalrun import stats
 from evalrun.comparison.pairs import Pairs, interval_of
-from evalrun.records import Record
+from evalrun.records import Population, Record
 from evalrun.summary import CONFIDENCE
 
 SURE = 0.05
@@ -42,7 +42,7 @@ class Change(Record):
 
     metric: str
     event: str
-    population: Literal["all", "answerable", "unanswerable"]
+    population: Literal["all", Population]
     kind: Literal["rate", "score"]
     good: Literal["higher", "lower"]
     per: Literal["case", "draw"]

@@ -13,7 +13,7 @@ from typing import Literal
 from evalrun import stats
 from evalrun.comparison.pairs import Pairs, interval_of
 from evalrun.errors import ExitCode, UserError, worst
-from evalrun.records import Decision, Gate, Record
+from evalrun.records import Decision, Gate, Population, Record
 from evalrun.stats.draws import filled, share_scored
 from evalrun.summary import CONFIDENCE
 
@@ -32,7 +32,7 @@ class Drop(Record):
 
     metric: str
     event: str
-    population: Literal["all", "answerable", "unanswerable"]
+    population: Literal["all", Population]
     good: Literal["higher", "lower"]
     margin: float
     decision: Decision

@@ -80,7 +80,8 @@ def case_digest(case: Case) -> str:
     """Digest of what a case asks and expects. Its id, category, cluster and tags are no part of it."""
     parts = case.model_dump(mode="json", exclude={"id", "category", "cluster", "tags"})
     names = ("question", "history", "expect", "relevant_ids", "reference", "must_contain", "metadata")
-    return tagged("case", [parts[name] for name in names])
+    attack = [parts["attack"]] if case.attack else []
+    return tagged("case", [*(parts[name] for name in names), *attack])
 
 
 def read_run(folder: RunFolder) -> Measured:
