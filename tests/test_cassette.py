@@ -414,13 +414,15 @@ async def test_what_is_ignored_is_no_difference_either(tmp_path: Path) -> None:
 def test_the_difference_is_told_in_one_line() -> None:
     """A change deep in a long prompt is shown with a few words around it; a change of form is named."""
     old, new = "x" * 500 + " Graz " + "y" * 500, "x" * 500 + " Linz " + "y" * 500
-    told = difference(chat(old), chat(new))
+    told = difference("/api/chat", chat(old), chat(new))
     assert len(told) < 320
     assert "Graz" in told
     assert "Linz" in told
     two = {"messages": [*chat("a")["messages"], *chat("b")["messages"]]}
-    assert "2 prompt messages instead of 1" == difference(chat("a"), two)
-    assert "request fields: model, options.seed" == difference(chat("a"), chat("a", seed=1) | {"model": "n"})
+    assert "2 prompt messages instead of 1" == difference("/api/chat", chat("a"), two)
+    assert "request fields: model, options.seed" == difference(
+        "/api/chat", chat("a"), chat("a", seed=1) | {"model": "n"}
+    )
 
 
 # ---------------------------------------------------------------- the judge's book

@@ -12,7 +12,7 @@ import pytest
 SRC = Path(__file__).parent.parent / "src"
 LAYERS: dict[str, tuple[str, ...]] = {
     "evalrun": (
-        "errors digest stats ranking language textfile",
+        "errors digest stats ranking language textfile wires",
         "records registry jsonl provenance yamlfile validation pins",
         "cassette http process",
         "settings config dataset labels journal folders targets models",

@@ -15,15 +15,11 @@ from evalrun.provenance import (
     PromptCut,
     check_block,
     check_whole,
-    is_generation,
-    output_of,
-    prompt_messages,
     prove_observed,
     prove_reported,
-    seed_of,
-    window_of,
 )
 from evalrun.records import Case, Chunk, Context, Exchange, Message
+from evalrun.wires import asked, output_of
 
 CASES = Path(__file__).parent / "cases"
 CASE = Case(id="talks", question="Where did you speak?", category="known")
@@ -152,22 +148,27 @@ def test_a_returned_prompt_is_checked_in_the_same_way() -> None:
 # ---------------------------------------------------------------- nothing cut
 
 
+def whole(sent: Exchange, reply: Any) -> None:
+    """Check a model call against another reply."""
+    check_whole(asked(sent.path, sent.request), output_of(sent.path, json.dumps(reply)))
+
+
 def test_a_full_window_is_a_cut_prompt() -> None:
     """Tokens read and tokens to come reach the window: the oldest part may be gone, without an error."""
     right = call(prompt(block(ONE, TWO)))
-    check_whole(right.request, output_of(json.dumps({"prompt_eval_count": 4096 - 65})))
+    whole(right, {"prompt_eval_count": 4096 - 65})
     with pytest.raises(PromptCut, match="4032 prompt tokens and 64 for the answer fill the window of 4096"):
-        check_whole(right.request, output_of(json.dumps({"prompt_eval_count": 4096 - 64})))
+        whole(right, {"prompt_eval_count": 4096 - 64})
 
 
 def test_far_fewer_tokens_read_than_sent_is_a_cut_prompt() -> None:
     """NW-06: 1026 tokens of a prompt of 24,000 characters: the model did not see the context."""
     known = json.loads((CASES / "nw-06-context-cut.json").read_text("utf-8"))
-    sent = call("x" * known["prompt_chars"]).request
+    sent = call("x" * known["prompt_chars"])
     with pytest.raises(PromptCut, match="the model read 1026 tokens of a prompt of 24009 characters"):
-        check_whole(sent, output_of(json.dumps(known["reply"])))
-    check_whole(sent, output_of(json.dumps(known["reply"] | {"prompt_eval_count": 2401})))
-    check_whole(sent, output_of(json.dumps({"message": {"content": "a server that counts nothing"}})))
+        whole(sent, known["reply"])
+    whole(sent, known["reply"] | {"prompt_eval_count": 2401})
+    whole(sent, {"message": {"content": "a server that counts nothing"}})
 
 
 def test_an_answer_cut_by_its_length_is_no_answer() -> None:
@@ -175,78 +176,3 @@ def test_an_answer_cut_by_its_length_is_no_answer() -> None:
     cut = call(prompt(block(ONE, TWO)), done_reason="length")
     with pytest.raises(PromptCut, match="cut at its length limit"):
         prove_observed([cut], CASE, GRADED, "In Lyon.")
-
-
-# ---------------------------------------------------------------- the wire of model servers
-
-
-@pytest.mark.parametrize(
-    ("reply", "text", "finish"),
-    [
-        ({"message": {"content": "hi"}, "done_reason": "stop", "eval_count": 2}, "hi", "stop"),
-        ({"response": "hi", "done_reason": "length"}, "hi", "length"),
-        ({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}, "hi", "stop"),
-        ({"choices": [{"text": "hi", "finish_reason": None}]}, "hi", None),
-        ({"message": {"content": None}}, "", None),
-        ({"message": "hi"}, "", None),
-        ({"choices": ["hi"]}, "", None),
-        ({"choices": {}, "usage": [], "done_reason": {}}, "", None),
-        ({"response": ["hi"]}, "", None),
-        (["hi"], "", None),
-        ("hi", "", None),
-    ],
-)
-def test_a_reply_is_read_in_each_form_and_nonsense_is_empty(
-    reply: Any, text: str, finish: str | None
-) -> None:
-    """Ollama's and OpenAI's forms; a reply of no known form says nothing, and breaks nothing."""
-    found = output_of(json.dumps(reply))
-    assert (text, finish) == (found.text, found.finish)
-
-
-def test_streamed_replies_are_joined() -> None:
-    """NDJSON lines and server-sent events; what is no JSON between them is left out."""
-    ndjson = '{"message": {"content": "In "}}\n{"message": {"content": "Lyon"}, "done_reason": "stop"}\n'
-    assert ("In Lyon", "stop") == (output_of(ndjson).text, output_of(ndjson).finish)
-    parts = [json.dumps({"choices": [{"delta": {"content": text}}]}) for text in ("In ", "Lyon")]
-    events = "".join(f"data: {part}\r\n\r\n" for part in parts) + ": ping\n\ndata: {half\n\ndata: [DONE]\n\n"
-    assert "In Lyon" == output_of(events).text
-    assert "" == output_of("<html>").text
-
-
-def test_tokens_are_read_from_either_place() -> None:
-    """Ollama counts beside the message, OpenAI in ``usage``; words are no counts."""
-    assert (7, 2) == _tokens({"prompt_eval_count": 7, "eval_count": 2})
-    assert (7, 2) == _tokens({"usage": {"prompt_tokens": 7, "completion_tokens": 2}})
-    assert (None, None) == _tokens({"prompt_eval_count": "seven", "usage": {}})
-
-
-def _tokens(reply: Any) -> tuple[int | None, int | None]:
-    found = output_of(json.dumps(reply))
-    return found.prompt_tokens, found.completion_tokens
-
-
-def test_prompt_seed_and_window_are_read_from_either_form() -> None:
-    """Chat messages with text or parts, a plain prompt with a system text; the seed in options or beside."""
-    parts = {
-        "messages": [{"content": [{"type": "text", "text": "a"}, {"text": "b"}]}, {"content": None}, "x"]
-    }
-    assert ("ab", "", "") == prompt_messages(parts)
-    assert ("S", "P") == prompt_messages({"system": "S", "prompt": "P"})
-    assert () == prompt_messages(None)
-    assert (4, 5, None, None) == (
-        seed_of({"options": {"seed": 4}}),
-        seed_of({"seed": 5}),
-        seed_of([]),
-        seed_of({"seed": "5"}),
-    )
-    assert (4096, 64) == window_of({"options": {"num_ctx": 4096, "num_predict": 64}})
-    assert (None, 0) == window_of({"options": {"num_ctx": "4096", "num_predict": None}})
-    assert (None, 0) == window_of("text")
-
-
-def test_generations_are_known_by_their_path() -> None:
-    """What makes a model write, under any prefix; embeddings and lists of models do not."""
-    writing = ("/api/chat", "/api/generate", "/v1/chat/completions", "/openai/v1/completions/")
-    assert [True] * 4 == [is_generation(path) for path in writing]
-    assert [False] * 3 == [is_generation(path) for path in ("/api/embed", "/api/tags", "/v1/models")]

@@ -26,8 +26,8 @@ from pydantic import Field
 from evalrun.digest import tagged
 from evalrun.errors import InputError, Problem, RecordingError
 from evalrun.jsonl import Appender, pretty_json, read_lines, to_line, write_atomically
-from evalrun.provenance import is_generation, output_of, prompt_messages
 from evalrun.records import Exchange, Record
+from evalrun.wires import Asked, asked, bytes_of, is_generation, output_of, same_path, text_of, wire_of
 
 Mode = Literal["replay", "record", "live"]
 Book = Literal["bot", "judge"]
@@ -187,7 +187,7 @@ class Cassette:
         self._about = about or {}
         self._lines: dict[Book, _Lines] = {book: _Lines() for book in BOOKS}
         self._appenders: dict[Book, Appender] = {}
-        self._touched: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._touched: dict[str, tuple[str, Asked]] = {}
         self._used: dict[Book, set[tuple[Address | None, str]]] = {book: set() for book in BOOKS}
         self.sources = Sources()
         if path is not None and mode != "live":
@@ -233,16 +233,18 @@ class Cassette:
         near = self._lines[book].at.get(address, []) if address else []
         near = [*self._waiting(book, address), *near]
         nearest = next((line.request for line in near if line.path == path), None)
-        asked = blanked(without_empty(body), self.ignore)
         found = Miss(
             book,
             address,
             path,
             stale=nearest is not None,
-            difference=difference(blanked(nearest, self.ignore), asked) if nearest else "never recorded",
+            difference=self._difference(path, nearest, body) if nearest else "never recorded",
         )
         self.misses.append(found)
         return found
+
+    def _difference(self, path: str, old: Any, new: Any) -> str:
+        return difference(path, blanked(old, self.ignore), blanked(without_empty(new), self.ignore))
 
     def may_ask(self, book: Book, address: Address | None) -> bool:
         """Whether a request without a line may go upstream: one of a draw with other lines is stale."""
@@ -273,13 +275,8 @@ class Cassette:
         self._used[book].add((address, line.key))
 
     def _touch(self, line: Exchange) -> None:
-        body = line.request if isinstance(line.request, dict) else {}
-        if is_generation(line.path):
-            options = body.get("options") or {
-                key: body[key] for key in ("temperature", "max_tokens") if key in body
-            }
-            parameters = {key: value for key, value in options.items() if key != "seed"}
-            self._touched[line.source] = (str(body.get("model", "")), parameters)
+        if wire := wire_of(line.path):
+            self._touched[line.source] = wire.name, asked(line.path, line.request)
 
     def close(self, *, whole: bool = False) -> None:
         """Sort what is recorded and put it in place; write ``source.json``.
@@ -324,13 +321,13 @@ class Cassette:
             name: source.model_copy(update={"facts": dict(self._about.get(name, source.facts))})
             for name, source in self.sources.sources.items()
         }
-        for name, (model, parameters) in self._touched.items():
+        for name, (kind, call) in self._touched.items():
             old = sources.get(name)
             sources[name] = Source(
-                kind="ollama",
-                model=model,
+                kind=kind,
+                model=call.model,
                 facts=dict(self._about.get(name, old.facts if old else {})),
-                parameters=parameters,
+                parameters=call.parameters,
                 recorded=(old.recorded[0] if old else today, today),
             )
         self.sources = Sources(sources=sources)
@@ -391,7 +388,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         """
         raw = await request.aread()
         body = _json_or_text(raw)
-        path = urlsplit(str(request.url)).path.removeprefix(self._base_path)
+        path = same_path(urlsplit(str(request.url)).path.removeprefix(self._base_path))
         address = ADDRESS.get() if is_generation(path) else None
         key = exchange_key(
             request.method,
@@ -452,7 +449,8 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         self.cassette.calls += 1
         response = await self._upstream.handle_async_request(request)
         await response.aread()
-        content, media_type = response.text, response.headers.get("content-type", "").partition(";")[0]
+        media_type = response.headers.get("content-type", "").partition(";")[0].strip()
+        content = text_of(response.content, media_type, response.encoding or "utf-8")
         if 200 <= response.status_code < 300 and not _only_error(content):
             line = Exchange(
                 source=self.book,
@@ -467,7 +465,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
                 status=response.status_code,
                 reply=content,
                 seconds=round(time.perf_counter() - started, 3),
-                finish=output_of(content).finish if is_generation(path) else None,
+                finish=output_of(path, content).finish if is_generation(path) else None,
             )
             self.cassette.store(self.book, line)
             self._seen(line, address)
@@ -475,7 +473,10 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         if "retry-after" in response.headers:
             headers["retry-after"] = response.headers["retry-after"]
         return httpx.Response(
-            response.status_code, headers=headers, content=content.encode(), request=request
+            response.status_code,
+            headers=headers,
+            content=bytes_of(content, media_type),
+            request=request,
         )
 
     async def aclose(self) -> None:
@@ -500,13 +501,16 @@ def _only_error(content: str) -> bool:
 
 def _response(line: Exchange, request: httpx.Request) -> httpx.Response:
     return httpx.Response(
-        line.status, headers={"content-type": line.media_type}, content=line.reply.encode(), request=request
+        line.status,
+        headers={"content-type": line.media_type},
+        content=bytes_of(line.reply, line.media_type),
+        request=request,
     )
 
 
-def difference(old: Any, new: Any) -> str:
-    """What differs between two request bodies, in one line for people."""
-    old_prompt, new_prompt = prompt_messages(old), prompt_messages(new)
+def difference(path: str, old: Any, new: Any) -> str:
+    """What differs between two request bodies of one path, in one line for people."""
+    old_prompt, new_prompt = asked(path, old).prompt, asked(path, new).prompt
     if len(old_prompt) != len(new_prompt):
         return f"{len(new_prompt)} prompt messages instead of {len(old_prompt)}"
     for number, (before, after) in enumerate(zip(old_prompt, new_prompt, strict=True), start=1):

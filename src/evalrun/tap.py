@@ -16,8 +16,8 @@ from aiohttp import web
 
 from evalrun.cassette import Address, Cassette, CassetteTransport, RecordingMiss, address_of, addressed
 from evalrun.http import MISS_HEADER, join_url, network
-from evalrun.provenance import is_generation, seed_of
 from evalrun.records import Exchange
+from evalrun.wires import asked, is_generation
 
 _FORWARDED = ("accept", "authorization", "content-type", "x-api-key")
 _BODY_LIMIT = 16 * 1024 * 1024
@@ -103,7 +103,7 @@ class Tap:
         if not is_generation(path):
             return None
         try:
-            seed = seed_of(json.loads(raw))
+            seed = asked(path, json.loads(raw)).seed
         except ValueError:
             seed = None
         return self._seeds.get(seed, self.current) if seed is not None else self.current

@@ -22,10 +22,11 @@ from evalrun.journal import RunFolder
 from evalrun.judge import Judge
 from evalrun.judge.rubric import load_rubric
 from evalrun.models import model, split_spec
-from evalrun.provenance import ChainBroken, PromptCut, output_of, prove_observed, prove_reported
+from evalrun.provenance import ChainBroken, PromptCut, prove_observed, prove_reported
 from evalrun.records import Case, Context, Draw, Exchange, Judgement, RunHeader, Sample, Score
 from evalrun.scorers import Scorer, build, score
 from evalrun.summary import summarise
+from evalrun.wires import output_of
 
 _MOST_OCCURRENCES = 8
 
@@ -147,7 +148,7 @@ def _draw(stored: Stored, case: Case, draw: Draw, seen: list[Exchange]) -> Itera
             proof = prove_observed(seen, case, context, answer)
             if proof.key != draw.exchange:
                 yield "exchange: another model call proves this draw than the one named"
-            if output_of(proof.reply).finish != proof.finish:
+            if output_of(proof.path, proof.reply).finish != proof.finish:
                 yield "exchange: the finish reason is not that of the reply"
         elif draw.level == "reported":
             prove_reported(draw.prompt or (), case, context)

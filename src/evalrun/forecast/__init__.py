@@ -18,11 +18,11 @@ from evalrun.errors import ExitCode, InputError
 from evalrun.gates import infeasible, threshold
 from evalrun.jsonl import read_lines
 from evalrun.planning import make_plan
-from evalrun.provenance import is_generation, output_of
 from evalrun.records import Case, Exchange, Gate, Metric, Record
 from evalrun.scorers import Scorer
 from evalrun.settings import RunConfig
 from evalrun.summary import groups_of
+from evalrun.wires import is_generation, output_of
 
 POWER = 0.80
 ICC = 0.8
@@ -138,7 +138,7 @@ def _calls(config: RunConfig, book: Book, answers: set[tuple[str, int]]) -> Call
     addresses = [address_of(line) for line in lines]
     known = {(address.case, address.draw) for address in addresses if address is not None}
     each = len(lines) / len(known) if known and book == "bot" else 1.0
-    outputs = [output_of(line.reply) for line in lines]
+    outputs = [output_of(line.path, line.reply) for line in lines]
     return Calls(
         planned=round(len(answers) * each),
         recorded=round(len(known & answers) * each),
