@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalrun.errors import InputError
-from evalrun.labels import Label, LabelHeader, Labels, Rater, load_labels
+from evalrun.labels import Labels, load_labels
+from evalrun.records import Label, LabelHeader, Rater
 
 DRAW = "sha256:" + "a" * 64
 HEADER = {

@@ -16,12 +16,28 @@ from typing import Any, Literal, get_args
 from evalrun import gates, stats
 from evalrun.errors import ExitCode, UserError, worst
 from evalrun.journal import RunFolder
-from evalrun.labels import Design, Label, Labels, Rater
-from evalrun.records import Bounds, Draw, Estimate, Gate, JudgeInfo, Judgement, Record, Verdict
+from evalrun.labels import Labels
+from evalrun.records import (
+    Case,
+    Cells,
+    Design,
+    Dimension,
+    Draw,
+    Estimate,
+    Figure,
+    Gate,
+    JudgeInfo,
+    Judgement,
+    Label,
+    Metric,
+    Rater,
+    Record,
+    Verdict,
+)
 from evalrun.registry import nearest
 from evalrun.stats import Interval
+from evalrun.summary import estimate_of
 
-Dimension = Literal["refusal", "faithful"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 ADJUDICATED = "adjudicated"
 """The rater whose labels are taken where a file has several and none is asked for."""
@@ -30,40 +46,6 @@ Reading = Literal["sensitivity", "specificity"]
 
 
 # ---------------------------------------------------------------- the record
-
-
-class Figure(Record):
-    """One number with its limits; ``count`` of ``n`` where it is a share. Undefined: None and a ``reason``.
-
-    A ``reason`` beside a value (``no_variation``) says that the value means little.
-    """
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    method: str = ""
-    reason: str | None = None
-    count: int | None = None
-    n: int = 0
-
-
-class Cells(Record):
-    """Counts of answers, the judge's word first: both yes, yes and no, no and yes, both no."""
-
-    yes_yes: int
-    yes_no: int
-    no_yes: int
-    no_no: int
-
-    @property
-    def rows(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Rows: judge yes, judge no; columns: label yes, label no."""
-        return (self.yes_yes, self.yes_no), (self.no_yes, self.no_no)
-
-    @property
-    def total(self) -> int:
-        """All answers in the table."""
-        return self.yes_yes + self.yes_no + self.no_yes + self.no_no
 
 
 class Bias(Record):
@@ -186,12 +168,12 @@ def agree(
             or no label is of an answer of this run.
     """
     header = folder.header
-    dimension = _dimension(labels)
+    dimension = dimension_of(labels)
     if header.judge is None:
         raise UserError(f"{folder.path}: no judge read these answers", "name a run whose config has a judge")
     who = reference(labels, rater)
     chosen = [row for row in labels.rows if row.rater == who]
-    found = match(_Answers.read(folder), chosen, dimension)
+    found = match(Answers.of(folder.cases(), folder.draws(), folder.judgements()), chosen, dimension)
     if not found.pairs:
         raise UserError(*_nothing(folder, labels, found))
     source = Source(
@@ -215,6 +197,7 @@ def agree(
         only_in_labels=found.only_in_labels,
         only_in_run=found.only_in_run,
         **figures(found.pairs, source.design),
+        **_leans(found.pairs, source.design),
         raters_agree=raters_agree(labels),
         verdicts=verdicts,
         notes=tuple(_notes(found, source, len(chosen))),
@@ -229,7 +212,12 @@ _EXIT = {
 }
 
 
-def _dimension(labels: Labels) -> Dimension:
+def dimension_of(labels: Labels) -> Dimension:
+    """The dimension of a label file.
+
+    Raises:
+        UserError: it is nothing that a judge reads.
+    """
     for dimension in DIMENSIONS:
         if dimension == labels.header.dimension:
             return dimension
@@ -258,7 +246,7 @@ def reference(labels: Labels, rater: str | None = None) -> str:
 
 
 @dataclass(frozen=True)
-class _Answers:
+class Answers:
     """The answers of a run: case and digest → draw, (case, index) → verdict, case → question."""
 
     draws: Mapping[tuple[str, str], Draw]
@@ -266,19 +254,17 @@ class _Answers:
     questions: Mapping[str, str]
 
     @classmethod
-    def read(cls, folder: RunFolder) -> _Answers:
+    def of(cls, cases: Iterable[Case], draws: Iterable[Draw], judgements: Iterable[Judgement]) -> Answers:
         """Of draws with the same words the first with a verdict stands for all."""
-        judgements = {(one.case, one.index): one for one in folder.judgements()}
-        draws: dict[tuple[str, str], Draw] = {}
-        for draw in folder.draws():
+        verdicts = {(one.case, one.index): one for one in judgements}
+        found: dict[tuple[str, str], Draw] = {}
+        for draw in draws:
             if draw.digest is None:
                 continue
-            known = draws.get((draw.case, draw.digest))
-            if known is None or (
-                _unread(judgements.get(known.key)) and not _unread(judgements.get(draw.key))
-            ):
-                draws[draw.case, draw.digest] = draw
-        return cls(draws, judgements, {case.id: case.question for case in folder.cases()})
+            known = found.get((draw.case, draw.digest))
+            if known is None or (_unread(verdicts.get(known.key)) and not _unread(verdicts.get(draw.key))):
+                found[draw.case, draw.digest] = draw
+        return cls(found, verdicts, {case.id: case.question for case in cases})
 
 
 def _unread(judgement: Judgement | None) -> bool:
@@ -295,7 +281,7 @@ class Matched:
     only_in_run: tuple[str, ...]
 
 
-def match(answers: _Answers, rows: Sequence[Label], dimension: Dimension) -> Matched:
+def match(answers: Answers, rows: Sequence[Label], dimension: Dimension) -> Matched:
     """Each label beside the answer with its digest, in the order of the labels."""
     pairs: list[Pair] = []
     stale: list[Unmatched] = []
@@ -372,23 +358,43 @@ def _several(pairs: Sequence[Pair]) -> int:
 
 
 def figures(pairs: Sequence[Pair], design: Design) -> dict[str, Any]:
-    """The fields of :class:`Agreement` that follow from the pairs; limits at 95%.
-
-    Where the labels were chosen by verdict, only the table and the shares by verdict are sound.
+    """The fields of :class:`Agreement` that follow from the pairs, but those that say which way the judge
+    leans.
     """
     read = [pair for pair in pairs if pair.judge is not None]
-    table = _table((pair.judge is True, pair.label) for pair in read)
-    sound = design != "by_verdict"
+    table = table_of((pair.judge is True, pair.label) for pair in read)
     return {
         "n": table.total,
         "judge_missing": tuple(pair for pair in pairs if pair.judge is None),
         "disagreements": tuple(pair for pair in read if pair.judge != pair.label),
         "table": table,
-        **(_unweighted(table) if sound else _withheld(table)),
+        **accuracy(table, design),
     }
 
 
-def _table(codes: Iterable[tuple[bool, bool]]) -> Cells:
+def accuracy(table: Cells, design: Design) -> dict[str, Any]:
+    """Agreement, kappa, sensitivity and specificity, with limits at 95%.
+
+    Where the labels were chosen by verdict, only the shares ``by_verdict`` are sound and given.
+    """
+    (tp, fp), (fn, tn) = table.rows
+    if design == "by_verdict":
+        none = Figure(reason="not_a_random_sample", n=table.total)
+        shares = [(tp, tp + fp), (fn, fn + tn)]
+        return {
+            **dict.fromkeys(("agreement", "kappa", "sensitivity", "specificity"), none),
+            "by_verdict": tuple(_share(stats.clopper_pearson_ci(x, n, CONFIDENCE), x) for x, n in shares),
+        }
+    found = stats.judge_accuracy(tp, fp, fn, tn, CONFIDENCE)
+    return {
+        "agreement": _share(stats.wilson_ci(tp + tn, table.total, CONFIDENCE), tp + tn),
+        "kappa": _figure(stats.kappa_ci(table.rows, CONFIDENCE)),
+        "sensitivity": _share(found.sensitivity, tp),
+        "specificity": _share(found.specificity, tn),
+    }
+
+
+def table_of(codes: Iterable[tuple[bool, bool]]) -> Cells:
     """(judge, label) pairs, counted."""
     both = list(codes)
     (a, b), (c, d) = stats.contingency(
@@ -397,33 +403,23 @@ def _table(codes: Iterable[tuple[bool, bool]]) -> Cells:
     return Cells(yes_yes=a, yes_no=b, no_yes=c, no_no=d)
 
 
-def _unweighted(table: Cells) -> dict[str, Any]:
+def _leans(pairs: Sequence[Pair], design: Design) -> dict[str, Any]:
+    """Which way the judge leans, the relatives of kappa, and what saying always the same would reach."""
+    table = table_of((pair.judge, pair.label) for pair in pairs if pair.judge is not None)
     (tp, fp), (fn, tn) = table.rows
-    accuracy = stats.judge_accuracy(tp, fp, fn, tn, CONFIDENCE)
-    yes = tp + fn
+    if design == "by_verdict":
+        return {
+            "majority": Figure(reason="not_a_random_sample", n=table.total),
+            "majority_label": None,
+            "bias": Bias(value=None, p=None),
+            "relatives": Relatives(ac1=None, ac1_se=None, pabak=None, prevalence_index=None, bias_index=None),
+        }
+    yes, no = tp + fn, fp + tn
     return {
-        "agreement": _share(stats.wilson_ci(tp + tn, table.total, CONFIDENCE), tp + tn),
-        "majority": _share(stats.wilson_ci(max(yes, fp + tn), table.total, CONFIDENCE), max(yes, fp + tn)),
-        "majority_label": yes > fp + tn if table.total else None,
-        "kappa": _figure(stats.kappa_ci(table.rows, CONFIDENCE)),
-        "sensitivity": _share(accuracy.sensitivity, tp),
-        "specificity": _share(accuracy.specificity, tn),
+        "majority": _share(stats.wilson_ci(max(yes, no), table.total, CONFIDENCE), max(yes, no)),
+        "majority_label": yes > no if table.total else None,
         "bias": _bias(table),
         "relatives": _relatives(table),
-    }
-
-
-def _withheld(table: Cells) -> dict[str, Any]:
-    (tp, fp), (fn, tn) = table.rows
-    none = Figure(reason="not_a_random_sample", n=table.total)
-    nothing = Relatives(ac1=None, ac1_se=None, pabak=None, prevalence_index=None, bias_index=None)
-    shares = [(tp, tp + fp), (fn, fn + tn)]
-    return {
-        **dict.fromkeys(("agreement", "majority", "kappa", "sensitivity", "specificity"), none),
-        "majority_label": None,
-        "bias": Bias(value=None, p=None),
-        "relatives": nothing,
-        "by_verdict": tuple(_share(stats.clopper_pearson_ci(x, n, CONFIDENCE), x) for x, n in shares),
     }
 
 
@@ -470,7 +466,7 @@ def raters_agree(labels: Labels) -> RatersAgree | None:
     one, two = (
         {(row.case, row.draw): row.label for row in labels.rows if row.rater == name} for name in readers
     )
-    table = _table((one[key], two[key]) for key in one if key in two)
+    table = table_of((one[key], two[key]) for key in one if key in two)
     if not table.total:
         return None
     same = table.yes_yes + table.no_no
@@ -529,40 +525,9 @@ def _advice(verdict: Verdict) -> str:
 
 
 def _estimate(reading: Reading, values: list[list[float | None]]) -> Estimate:
+    metric = Metric(id=reading, event=_EVENT[reading], kind="rate", better="higher")
     known = [value for [value] in values if value is not None]
-    passed = int(sum(known))
-    found = stats.clopper_pearson_ci(passed, len(known), CONFIDENCE)
     lost = len(values) - len(known)
-    return Estimate(
-        metric=reading,
-        event=_EVENT[reading],
-        group="labels",
-        kind="rate",
-        better="higher",
-        per="draw",
-        deterministic=False,
-        judged=False,
-        n=len(known),
-        draws=1,
-        planned=len(values),
-        scored=len(known),
-        not_applicable=0,
-        failed=lost,
-        numerator=passed,
-        value=found.estimate,
-        low=found.low,
-        high=found.high,
-        method=found.method,
-        reason=found.reason,
-        bounds=_bounds(values),
-        failures={"no verdict": lost} if lost else {},
-    )
-
-
-def _bounds(values: list[list[float | None]]) -> Bounds | None:
-    found = stats.gate_bounds(values, CONFIDENCE) if values else None
-    if found is None:
-        return None
-    return Bounds(
-        lower=found.lower, upper=found.upper, lower_exact=found.lower_exact, upper_exact=found.upper_exact
-    )
+    failures = Counter({"no verdict": lost} if lost else {})
+    exact = stats.clopper_pearson_ci(int(sum(known)), len(known), CONFIDENCE)
+    return estimate_of(metric, "labels", values, failures=failures, interval=exact)

@@ -16,8 +16,8 @@ from evalrun.digest import utf8
 from evalrun.errors import UserError
 from evalrun.journal import RunFolder
 from evalrun.jsonl import to_line, write_atomically
-from evalrun.labels import Design, Label, LabelHeader, Rater, load_labels
-from evalrun.records import Case, Context, Draw, Judgement
+from evalrun.labels import load_labels
+from evalrun.records import Case, Context, Design, Draw, Judgement, Label, LabelHeader, Rater
 
 
 @dataclass(frozen=True)

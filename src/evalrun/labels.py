@@ -6,53 +6,20 @@ belong to and what they say of a judge.
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from evalrun.digest import sha256_bytes
 from evalrun.errors import InputError, Problem
-from evalrun.records import Record
+from evalrun.records import Label, LabelHeader, Record
 from evalrun.registry import nearest
 from evalrun.textfile import Row, decode, json_lines, read_bytes
 from evalrun.validation import Line, at_most, explain
 
 R = TypeVar("R", bound=Record)
-Design = Literal["random", "by_verdict", "external", "unknown"]
-
-
-class Rater(Record):
-    """Who read the answers and how. A language model's reading is ``model``, never ``human``."""
-
-    kind: Literal["human", "model"]
-    how: str = Field(min_length=1)
-
-
-class LabelHeader(Record):
-    """The first line. ``design`` says how the labelled draws were chosen, which decides what may be computed.
-
-    ``configs``: names of the configs whose runs were labelled. ``raters``: name → who that is.
-    """
-
-    dimension: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
-    design: Design
-    seed: int | None = None
-    date: datetime.date
-    configs: tuple[str, ...] = ()
-    raters: dict[str, Rater] = Field(min_length=1)
-
-
-class Label(Record):
-    """One rater's reading of one draw: whether the dimension holds of the answer."""
-
-    draw: str = Field(pattern=r"^sha256:[0-9a-f]{64}$")
-    case: str = Field(min_length=1)
-    rater: str
-    label: bool
-    note: str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ these are also the lines of the journals of a run folder. Computes nothing.
 
 from __future__ import annotations
 
+import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,6 +20,8 @@ Level = Literal["observed", "reported", "claimed", "none"]
 Status = Literal["pass", "fail", "number", "not_applicable", "error"]
 Decision = Literal["holds", "fails", "undecided"]
 LEVELS: tuple[Level, ...] = ("none", "claimed", "reported", "observed")
+Dimension = Literal["refusal", "faithful"]
+Design = Literal["random", "by_verdict", "external", "unknown"]
 
 
 class Record(BaseModel):
@@ -280,11 +283,31 @@ class Bounds(Record):
     upper_exact: float
 
 
+class Correction(Record):
+    """A judged rate with the judge's errors taken out by labels, or ``why`` that cannot be done, in words.
+
+    ``labels`` counts the labelled questions it rests on; ``bounds`` are what a gate reads. ``clipped``: the
+    correction left [0, 1], so that the judge's accuracy does not fit this run. ``assumes``: what it takes for
+    granted. ``value`` None goes with ``why``.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+    labels: int = 0
+    clipped: bool = False
+    assumes: str = ""
+    bounds: Bounds | None = None
+    why: str = ""
+
+
 class Estimate(Record):
     """One number with all that it needs to be believed: event, population, n, interval, what is missing.
 
     ``n`` counts questions; ``planned``, ``scored``, ``not_applicable``, ``failed`` count draws (questions for
     a metric per case). ``value``, ``low``, ``high`` are None together with a ``reason`` code if undefined.
+    ``corrected``: set for every rate that a judge produced.
     """
 
     metric: str
@@ -312,6 +335,12 @@ class Estimate(Record):
     icc: float | None = None
     bounds: Bounds | None = None
     failures: dict[str, int] = Field(default_factory=dict)
+    corrected: Correction | None = None
+
+    @property
+    def measured(self) -> Correction | None:
+        """The corrected rate, where labels allow one."""
+        return self.corrected if self.corrected is not None and self.corrected.value is not None else None
 
     @property
     def coverage(self) -> float | None:
@@ -392,6 +421,123 @@ class Exchange(Record):
     finish: str | None = None
 
 
+# ---------------------------------------------------------------- what the judge is measured by
+
+
+class Rater(Record):
+    """Who read the answers and how. A language model's reading is ``model``, never ``human``."""
+
+    kind: Literal["human", "model"]
+    how: str = Field(min_length=1)
+
+
+class LabelHeader(Record):
+    """The first line of a label file. ``design``: how the labelled draws were chosen, which decides what may
+    be computed.
+
+    ``configs``: names of the configs whose runs were labelled. ``raters``: name → who that is. ``judge``: the
+    fingerprint of the judge by whose verdicts the draws were chosen (``by_verdict``), or whose verdicts stand
+    beside the labels (``external``).
+    """
+
+    dimension: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    design: Design
+    seed: int | None = None
+    date: datetime.date
+    configs: tuple[str, ...] = ()
+    raters: dict[str, Rater] = Field(min_length=1)
+    judge: str | None = Field(default=None, pattern=r"^sha256:[0-9a-f]{64}$")
+
+
+class Label(Record):
+    """One rater's reading of one draw: whether the dimension holds of the answer.
+
+    ``judge``: what the judge of the header said of it, in a file of design ``external``.
+    """
+
+    draw: str = Field(pattern=r"^sha256:[0-9a-f]{64}$")
+    case: str = Field(min_length=1)
+    rater: str
+    label: bool
+    judge: bool | None = None
+    note: str | None = None
+
+
+class LabelsUsed(Record):
+    """A label file as a run read it: name, sha256 and header, and the labels of the rater that counts."""
+
+    file: str
+    digest: str
+    header: LabelHeader
+    rater: str
+    rows: tuple[Label, ...]
+
+
+class Figure(Record):
+    """One number with its limits; ``count`` of ``n`` where it is a share. Undefined: None and a ``reason``.
+
+    A ``reason`` beside a value (``no_variation``) says that the value means little.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+    reason: str | None = None
+    count: int | None = None
+    n: int = 0
+
+
+class Cells(Record):
+    """Counts of answers, the judge's word first: both yes, yes and no, no and yes, both no."""
+
+    yes_yes: int
+    yes_no: int
+    no_yes: int
+    no_no: int
+
+    @property
+    def rows(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Rows: judge yes, judge no; columns: label yes, label no."""
+        return (self.yes_yes, self.yes_no), (self.no_yes, self.no_no)
+
+    @property
+    def total(self) -> int:
+        """All answers in the table."""
+        return self.yes_yes + self.yes_no + self.no_yes + self.no_no
+
+
+class Certificate(Record):
+    """How far one judge agrees with the labels of one file. It belongs to ``fingerprint`` alone.
+
+    ``labelled`` labels the file holds of the rater that counts; of these ``n`` are compared, ``stale`` were
+    made for another answer of a case of this run, ``elsewhere`` are of cases it does not have, and
+    ``unjudged`` are of answers without a verdict. ``void``: why it says nothing of this run's judge.
+    """
+
+    dimension: Dimension
+    fingerprint: str
+    file: str
+    digest: str
+    design: Design
+    date: datetime.date
+    rater: str
+    kind: Literal["human", "model"]
+    labelled: int
+    n: int
+    stale: int = 0
+    elsewhere: int = 0
+    unjudged: int = 0
+    table: Cells
+    agreement: Figure
+    kappa: Figure
+    sensitivity: Figure
+    specificity: Figure
+    by_verdict: tuple[Figure, Figure] | None = None
+    confidence: float = 0.95
+    void: str = ""
+
+
 # ---------------------------------------------------------------- a whole run
 
 
@@ -441,6 +587,8 @@ class RunHeader(Record):
     demanded_level: Level
     recorded: tuple[str, str] | None = None
     metrics: tuple[Metric, ...]
+    labels: tuple[LabelsUsed, ...] = ()
+    certificates: tuple[Certificate, ...] = ()
     estimates: tuple[Estimate, ...]
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...] = ()

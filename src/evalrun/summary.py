@@ -95,8 +95,39 @@ def estimate(metric: Metric, group: str, members: Sequence[Case], table: Table, 
             known = sorted(value for value in row.values if value is not None)
             lost = len(row.values) - len(known) + max(missing, 0)
             values.append([*known, *[None] * lost])
+    planned = per_case * len(members)
+    return estimate_of(
+        metric,
+        group,
+        values,
+        planned=planned,
+        not_applicable=not_applicable,
+        failures=failures,
+        draws=per_case,
+    )
+
+
+def estimate_of(
+    metric: Metric,
+    group: str,
+    values: list[list[float | None]],
+    *,
+    planned: int | None = None,
+    not_applicable: int = 0,
+    failures: Counter[str],
+    draws: int = 1,
+    interval: Interval | None = None,
+) -> Estimate:
+    """The estimate that follows from the values of each question, None where a draw has none.
+
+    Args:
+        planned: draws, of which ``not_applicable`` are not among the values; default: the values there are.
+        failures: reason → how many draws are missing for it.
+        interval: another one than the metric's own.
+    """
     scored = sum(value is not None for question in values for value in question)
-    interval = _interval(metric, values)
+    planned = sum(map(len, values)) if planned is None else planned
+    interval = interval or _interval(metric, values)
     return Estimate(
         metric=metric.id,
         event=metric.event,
@@ -108,11 +139,11 @@ def estimate(metric: Metric, group: str, members: Sequence[Case], table: Table, 
         judged=metric.judged,
         unit=metric.unit,
         n=sum(any(value is not None for value in question) for question in values),
-        draws=per_case,
-        planned=per_case * len(members),
+        draws=draws,
+        planned=planned,
         scored=scored,
         not_applicable=not_applicable,
-        failed=per_case * len(members) - not_applicable - scored,
+        failed=planned - not_applicable - scored,
         numerator=_numerator(metric, values),
         value=interval.estimate,
         low=interval.low,
@@ -120,7 +151,7 @@ def estimate(metric: Metric, group: str, members: Sequence[Case], table: Table, 
         confidence=CONFIDENCE,
         method=interval.method,
         reason=interval.reason,
-        icc=stats.icc_oneway(values).icc if per_case > 1 and scored else None,
+        icc=stats.icc_oneway(values).icc if draws > 1 and scored else None,
         bounds=_bounds(metric, values),
         failures=dict(sorted(failures.items())),
     )

@@ -11,7 +11,8 @@ import pytest
 
 from evalrun.journal import RunFolder
 from evalrun.labelling import Question, choose_random, new_header
-from evalrun.labels import Rater, load_labels
+from evalrun.labels import load_labels
+from evalrun.records import Rater
 from evalrun.reports.sheet import render
 
 Violations = Callable[..., list[str]]

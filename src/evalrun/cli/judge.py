@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 if TYPE_CHECKING:
-    from evalrun.agreement import Dimension
     from evalrun.journal import RunFolder
     from evalrun.labelling import Question, Sheet
-    from evalrun.labels import LabelHeader
+    from evalrun.records import Dimension, LabelHeader
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -132,7 +131,7 @@ def label(
     """
     from evalrun import labelling
     from evalrun.journal import RunFolder
-    from evalrun.labels import Rater
+    from evalrun.records import Rater
     from evalrun.reports.labelling import ASKED
 
     run = RunFolder(folder)

@@ -10,8 +10,8 @@ from typing import TextIO
 
 from rich.text import Text
 
-from evalrun.agreement import Dimension
 from evalrun.labelling import Question
+from evalrun.records import Dimension
 from evalrun.reports.screen import columns_of, print_lines, wrapped
 
 ASKED: dict[Dimension, str] = {

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evalrun.agreement import Dimension
 from evalrun.digest import tagged
 from evalrun.labelling import Question
-from evalrun.labels import LabelHeader
+from evalrun.records import Dimension, LabelHeader
 from evalrun.reports import frame
 from evalrun.reports.labelling import ASKED
 

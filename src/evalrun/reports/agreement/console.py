@@ -14,9 +14,9 @@ from typing import TextIO
 from rich.cells import cell_len
 from rich.text import Text
 
-from evalrun.agreement import Agreement, Dimension, Figure, Pair
+from evalrun.agreement import Agreement, Pair
 from evalrun.errors import ExitCode
-from evalrun.records import Verdict
+from evalrun.records import Dimension, Figure, Verdict
 from evalrun.reports import words
 from evalrun.reports.comparison.figures import p_value, signed
 from evalrun.reports.console import STYLE
