@@ -12,11 +12,12 @@ import pytest
 SRC = Path(__file__).parent.parent / "src"
 LAYERS: dict[str, tuple[str, ...]] = {
     "evalrun": (
-        "errors digest stats ranking language textfile wires",
+        "errors digest stats ranking language textfile wires owasp converters canaries",
         "records registry jsonl provenance yamlfile validation pins",
         "cassette http process",
         "settings config dataset labels journal folders targets models",
-        "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates",
+        "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
+        "probes",
         "scorers",
         "planning outlook pipeline conclusion verify runner forecast view labelled",
         "cli",

@@ -187,6 +187,28 @@ class ReportsConfig(Record):
     junit: JUnitConfig = JUnitConfig()
 
 
+class Fact(Record):
+    """A harmless question that the bot can answer, and its subject in a word or two: for benign twins."""
+
+    question: str = Field(min_length=1)
+    topic: str = Field(min_length=1)
+
+
+class AttacksConfig(Record):
+    """What fills the probes. A probe that names what is not given here does not apply.
+
+    ``seed`` makes the canaries. ``owner``: whose bot it is; ``subject``: what it speaks about;
+    ``private_terms``: names or values that it may neither tell nor confirm; ``probes``: files of own probes.
+    """
+
+    seed: str = Field(default="evalrun", min_length=1)
+    owner: str | None = None
+    subject: str | None = None
+    private_terms: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    probes: tuple[FilePath, ...] = Field(default=(), exclude=True)
+
+
 class _GateConfig(Gate):
     min: float | None = Field(default=None, ge=0, le=1)
     max: float | None = Field(default=None, ge=0, le=1)
