@@ -16,8 +16,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "records registry jsonl provenance yamlfile validation pins",
         "cassette http process",
         "settings config dataset labels journal folders targets models",
-        "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
-        "probes",
+        "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates probes",
         "scorers",
         "planning outlook pipeline conclusion verify runner forecast view labelled",
         "cli",
