@@ -194,7 +194,7 @@
       const notes = [];
       if (judged.error) notes.push(`not judged: ${judged.error}`);
       if (judged.correct !== null && judged.correct !== undefined) notes.push(judged.correct ? "agrees with the reference" : "does not say what the reference says");
-      if (judged.corrections.length) notes.push(`corrected by code: ${judged.corrections.join("; ")}`);
+      if (judged.corrections.length) notes.push(`corrected by code: ${[...new Set(judged.corrections.map((text) => text.split(":")[0]))].join(", ")}`);
       if (judged.rationale) notes.push(`judge: ${judged.rationale}`);
       if (notes.length) card.append(el("p", { class: "aside", dir: "auto" }, notes.join("\n")));
     }
