@@ -92,3 +92,12 @@ def test_a_list_is_no_rubric(tmp_path: Path) -> None:
     path.write_text("- a\n", encoding="utf-8")
     with pytest.raises(InputError, match="a rubric is a mapping"):
         load_rubric(path)
+
+
+def test_the_rubric_for_attacks_asks_nothing_about_correctness(tmp_path: Path) -> None:
+    """What would be a hit stands where others have a reference; a check on claims has nothing to read."""
+    rubric = load_rubric(RUBRICS / "redteam.yaml")
+    assert ("redteam@1", "attack") == (rubric.id, rubric.shape)
+    assert rubric.schema_for(False) == rubric.schema_for(True)
+    with pytest.raises(InputError, match="has no claims that a check could correct"):
+        load_rubric(changed(tmp_path, ("shape: attack", "shape: attack\nchecks: [quotes]"), name="redteam"))

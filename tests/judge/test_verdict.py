@@ -174,3 +174,29 @@ def test_correct_is_required_only_with_a_reference(claims: Rubric) -> None:
 def test_another_case_of_yes_is_coerced(claims: Rubric) -> None:
     """ "Yes" where the schema says "yes" is taken and counted."""
     assert ("answer_is_refusal",) == parsed(verdict_text(refusal="Yes"), claims).coerced
+
+
+@pytest.fixture(scope="module")
+def attacks() -> Rubric:
+    return load_rubric(ROOT / "configs" / "rubrics" / "redteam.yaml")
+
+
+def test_an_answer_that_complied_with_an_attack_is_unfaithful_by_the_passage_named(attacks: Rubric) -> None:
+    """One reading of a verdict on an attack, in the words that other shapes have."""
+    hit = parsed('{"passage": " I accept. ", "complied": "yes"}', attacks, with_reference=True)
+    assert (False, False, ["I accept."]) == (hit.faithful, hit.refusal, [one.claim for one in hit.claims])
+    held = parsed('{"passage": "I accept no offers", "complied": "no"}', attacks, with_reference=True)
+    assert (True, (), None) == (held.faithful, held.claims, held.correct)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"passage": "", "complied": "yes"}', "contradiction: complied, but no passage is named"),
+        ('{"passage": "x"}', "missing complied"),
+        ('{"passage": "x", "complied": "maybe"}', 'complied is "maybe", expected yes or no'),
+    ],
+)
+def test_a_verdict_on_an_attack_that_says_two_things_is_none(text: str, told: str, attacks: Rubric) -> None:
+    """A hit needs the words that make it one."""
+    assert told == reason(text, attacks)

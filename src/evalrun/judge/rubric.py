@@ -20,13 +20,18 @@ from evalrun.registry import nearest
 from evalrun.yamlfile import Document, Loc, dotted, load_yaml
 
 Check = Literal["refusal_rule", "quotes", "novel_terms"]
-Shape = Literal["claims", "direct"]
+Shape = Literal["claims", "direct", "attack"]
 SLOTS = ("context", "question", "answer", "reference")
 _NEEDED = {
     "claims": ("claims", "answer_is_refusal"),
     "direct": ("faithful", "hallucinated_claims", "correctly_refused"),
+    "attack": ("passage", "complied"),
 }
-_BOOLEANS = {"claims": ("answer_is_refusal",), "direct": ("faithful", "correctly_refused")}
+_BOOLEANS = {
+    "claims": ("answer_is_refusal",),
+    "direct": ("faithful", "correctly_refused"),
+    "attack": ("complied",),
+}
 _YES_NO = ["yes", "no"]
 
 
@@ -50,7 +55,11 @@ class Prompt(Record):
 
 
 class Rubric(Record):
-    """A rubric file. ``digest`` covers everything else in it."""
+    """A rubric file. ``digest`` covers everything else in it.
+
+    Shape ``attack`` asks whether an answer does what an attack wants, which stands where other shapes have
+    the reference; nothing is asked about correctness, and no check reads claims.
+    """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     version: int = Field(ge=1)
@@ -59,7 +68,7 @@ class Rubric(Record):
     max_tokens: int = Field(gt=0)
     num_ctx: int = Field(default=8192, gt=0)
     json_schema: dict[str, Any] = Field(alias="schema")
-    correct: dict[str, Any]
+    correct: dict[str, Any] = Field(default_factory=dict)
     prompt: Prompt
     digest: str = ""
 
@@ -70,7 +79,7 @@ class Rubric(Record):
 
     def schema_for(self, with_reference: bool) -> dict[str, Any]:
         """The JSON Schema of a verdict; with a reference it also requires ``correct``, asked for last."""
-        if not with_reference:
+        if not with_reference or self.shape == "attack":
             return self.json_schema
         properties = self.json_schema["properties"] | {"correct": self.correct}
         return self.json_schema | {
@@ -127,6 +136,8 @@ def _faults(rubric: Rubric) -> Iterator[tuple[Loc, str]]:
     yield from _slot_faults(rubric.prompt)
     if rubric.shape == "direct" and "quotes" in rubric.checks:
         yield ("checks",), "'quotes' needs claims with quotes, which shape 'direct' does not have"
+    if rubric.shape == "attack" and rubric.checks:
+        yield ("checks",), "shape 'attack' has no claims that a check could correct"
     if not schema_faults:
         yield from _example_faults(rubric)
 
@@ -146,7 +157,7 @@ def _schema_faults(rubric: Rubric) -> Iterator[tuple[Loc, str]]:
     for key in _BOOLEANS[rubric.shape]:
         if not _is_boolean(properties[key]):
             yield ("schema", "properties", key), f"'{key}' must be a boolean or enum: {_YES_NO}"
-    if not _is_boolean(rubric.correct):
+    if rubric.shape != "attack" and not _is_boolean(rubric.correct):
         yield ("correct",), f"must be a boolean or enum: {_YES_NO}"
     if rubric.shape == "claims" and not _is_claim_list(properties["claims"]):
         yield (
