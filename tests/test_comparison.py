@@ -55,7 +55,7 @@ def pairs(old: Sequence[Sequence[Any]], new: Sequence[Sequence[Any]], better: st
     names = [f"q{place}" for place in range(len(old))]
 
     def side(rows: Sequence[Sequence[Any]]) -> Any:
-        return type("Side", (), {"values": {"right": dict(zip(names, map(tuple, rows), strict=True))}})
+        return dict(zip(names, map(tuple, rows), strict=True))
 
     return Pairs.of(RATE.model_copy(update={"better": better}), names, side(old), side(new))
 

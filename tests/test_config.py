@@ -411,9 +411,65 @@ def test_a_metric_as_deep_as_the_target_is_allowed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bounds", ["", ", min: 0.1, max: 0.9"])
 def test_a_gate_has_exactly_one_limit(tmp_path: Path, bounds: str) -> None:
     """Neither none nor two."""
-    assert ["5:9: 'gates.0' needs either 'min' or 'max'"] == refused(
+    assert ["5:9: 'gates.0' needs one of 'min', 'max' and 'max_drop'"] == refused(
         tmp_path, changed("gates", f"[{{metric: mrr{bounds}}}]")
     )
+
+
+@pytest.mark.parametrize(
+    ("gate", "problem"),
+    [
+        ("{min: 0.1}", "5:9: 'gates.0' needs a 'metric'"),
+        (
+            "{max_drop: {metric: mrr, margin: 0.1, baseline: b.jsonl}, min: 0.1}",
+            "5:9: 'gates.0' needs one of",
+        ),
+        (
+            "{max_drop: {metric: mrr, margin: 0.1, baseline: b.jsonl}, metric: mrr}",
+            "5:9: 'gates.0' names a me",
+        ),
+        (
+            "{max_drop: {metric: mrr, margin: 0.1, baseline: b.jsonl}, method: exact}",
+            "5:9: 'gates.0' has no exa",
+        ),
+        (
+            "{max_drop: {metric: mrr, margin: 1, baseline: b.jsonl}}",
+            "5:42: 'gates.0.max_drop.margin' should be",
+        ),
+        ("{max_drop: {metric: mrr, margin: 0.1}}", "5:20: 'gates.0.max_drop.baseline' is missing"),
+        (
+            "{max_drop: {metric: mrr, margin: 0.1, baseline: no.jsonl}}",
+            "5:57: 'gates.0.max_drop.baseline' names",
+        ),
+    ],
+)
+def test_a_gate_on_a_drop_is_whole(tmp_path: Path, gate: str, problem: str) -> None:
+    """It names its metric, its margin and a baseline that is there, and nothing that does not fit."""
+    (tmp_path / "b.jsonl").write_text("", "utf-8")
+    (found,) = refused(tmp_path, changed("gates", f"[{gate}]"))
+    assert found.startswith(problem), found
+
+
+def test_a_gate_on_a_drop_is_a_gate(tmp_path: Path) -> None:
+    """One type for all gates; the path of the baseline is not public."""
+    (tmp_path / "b.jsonl").write_text("", "utf-8")
+    drop = "{max_drop: {metric: mrr, margin: 0.05, baseline: b.jsonl}, group: all}"
+    config = loaded(tmp_path, changed("gates", f"[{drop}, {{metric: mrr, min: 0.1}}]"))
+    assert ("mrr, all (drop)", "drop <= .05") == (config.gates[0].name, config.gates[0].needs)
+    assert tmp_path / "b.jsonl" == config.gates[0].baseline
+    assert "b.jsonl" not in json.dumps(config.public())
+
+
+def test_a_run_is_held_against_one_baseline(tmp_path: Path) -> None:
+    """Two gates may not name two files."""
+    for name in ("b.jsonl", "c.jsonl"):
+        (tmp_path / name).write_text("", "utf-8")
+    drops = [
+        f"{{max_drop: {{metric: {m}, margin: 0, baseline: {b}}}}}"
+        for m, b in (("mrr", "b.jsonl"), ("m", "c.jsonl"))
+    ]
+    (found,) = refused(tmp_path, changed("gates", f"[{', '.join(drops)}]"))
+    assert "a second baseline, the first is at" in found
 
 
 @pytest.mark.parametrize("number", ["-0.1", "1.1"])

@@ -16,7 +16,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "records registry jsonl provenance yamlfile validation pins",
         "cassette http process",
         "settings config dataset labels journal folders targets models",
-        "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates probes",
+        "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
+        "beside drop_gates probes",
         "scorers",
         "planning outlook pipeline conclusion verify runner forecast view labelled",
         "cli",

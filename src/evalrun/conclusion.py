@@ -6,17 +6,20 @@ Owns the header of a run folder. It reads the sealed journals; it asks nobody.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from evalrun import gates
+from evalrun import drop_gates, gates
+from evalrun.beside import FILE, Beside
 from evalrun.cassette import Address, Cassette, Miss
 from evalrun.errors import ExitCode, worst
 from evalrun.journal import RunFolder
+from evalrun.jsonl import write_atomically
 from evalrun.judge import Judge
 from evalrun.pipeline import Tally
 from evalrun.planning import Plan
-from evalrun.records import DatasetInfo, Estimate, JudgeInfo, RunHeader, Verdict
+from evalrun.records import DatasetInfo, Estimate, Gate, JudgeInfo, RunHeader, Verdict
 from evalrun.summary import summarise
 
 _NAMED = 12
@@ -34,7 +37,8 @@ def conclude(
     journals = folder.seal()
     config = plan.config
     estimates = summarise(plan.metrics, plan.cases, folder.scores(), config.draws)
-    verdicts = () if plan.partial else verdicts_of(plan, estimates)
+    beside = _beside(plan, folder)
+    verdicts = () if plan.partial else verdicts_of(plan.config.gates, estimates, beside)
     unavailable = _unavailable(folder, tally)
     errors = [*missed(cassette), *sorted(tally.broken)[:_NAMED], *unavailable]
     if tally.out_of_budget:
@@ -64,7 +68,8 @@ def conclude(
         metrics=plan.metrics,
         estimates=estimates,
         verdicts=verdicts,
-        notes=tuple(plan.dataset.notes),
+        baseline=beside.info(estimates) if beside else None,
+        notes=(*plan.dataset.notes, *plan.notes),
         errors=tuple(errors),
         journals=journals,
     )
@@ -75,10 +80,29 @@ def _rubric_text(plan: Plan) -> str | None:
     return judge.rubric.read_text(encoding="utf-8") if judge else None
 
 
-def verdicts_of(plan: Plan, estimates: tuple[Estimate, ...]) -> tuple[Verdict, ...]:
-    """The verdict of every gate of the config."""
+def _beside(plan: Plan, folder: RunFolder) -> Beside | None:
+    """The run beside its baseline, of which it keeps a copy; None where it was held against none."""
+    baseline = plan.baseline
+    if baseline is None:
+        return None
+    write_atomically(folder.path / FILE, baseline.data)
+    return Beside.of(baseline, plan.metrics, plan.cases, folder.scores(), plan.config.draws)
+
+
+def verdicts_of(
+    asked: Iterable[Gate], estimates: Iterable[Estimate], beside: Beside | None
+) -> tuple[Verdict, ...]:
+    """The verdict of every gate; ``beside`` is needed for those on a drop."""
     by_name = {(estimate.metric, estimate.group): estimate for estimate in estimates}
-    return tuple(gates.decide(gate, by_name) for gate in plan.config.gates)
+    return tuple(_verdict(gate, by_name, beside) for gate in asked)
+
+
+def _verdict(gate: Gate, estimates: Mapping[tuple[str, str], Estimate], beside: Beside | None) -> Verdict:
+    if gate.max_drop is None:
+        return gates.decide(gate, estimates)
+    if beside is None:
+        return Verdict(gate=gate, decision="undecided", why="there is no baseline")
+    return drop_gates.decide(gate, beside.pairs(gate.metric, gate.group))
 
 
 def _judge_info(plan: Plan, judge: Judge | None, tally: Tally, about: dict[str, Any]) -> JudgeInfo | None:

@@ -49,7 +49,7 @@ def load_config(
     if not isinstance(document.value, dict):
         raise InputError([*document.problems, Problem(document.where(()), "a config is a mapping of keys")])
     config = _checked(document, env, options_of or _registered_options, check_scorer)
-    if found := [*_ks_too_large(config), *_gates_twice(config)]:
+    if found := [*_ks_too_large(config), *_gates_twice(config), *_two_baselines(config)]:
         raise InputError(found)
     return config
 
@@ -175,7 +175,7 @@ def _ks_too_large(config: RunConfig) -> list[Problem]:
     if not isinstance(limit, int):
         return []
     named: list[tuple[Loc, str]] = [(("scorers", index), spec) for index, spec in enumerate(config.scorers)]
-    named += [(("gates", index, "metric"), gate.metric) for index, gate in enumerate(config.gates)]
+    named += [(metric_at(gate, index), gate.metric) for index, gate in enumerate(config.gates)]
     return [
         Problem(config.where(*loc), f"'{spec}' looks deeper than the target retrieves (k: {limit})",
                 f"raise target.k, or write {parse_spec(spec)[0]}@{limit}")
@@ -195,6 +195,24 @@ def _gates_twice(config: RunConfig) -> list[Problem]:
     return problems
 
 
+def _two_baselines(config: RunConfig) -> list[Problem]:
+    named = [
+        (config.where("gates", index, "max_drop", "baseline"), gate.baseline)
+        for index, gate in enumerate(config.gates)
+        if gate.baseline is not None
+    ]
+    return [
+        Problem(where, f"a second baseline, the first is at {named[0][0]}", "a run is held against one")
+        for where, path in named
+        if path != named[0][1]
+    ]
+
+
+def metric_at(gate: Gate, index: int) -> Loc:
+    """Where the metric of a gate stands in its config."""
+    return ("gates", index, *(("max_drop",) if gate.max_drop is not None else ()), "metric")
+
+
 def check_gates(config: RunConfig, metrics: Mapping[str, Metric], groups: Collection[str]) -> list[Problem]:
     """What is wrong with the gates, given the metrics a run yields and the groups of its dataset.
 
@@ -206,7 +224,7 @@ def check_gates(config: RunConfig, metrics: Mapping[str, Metric], groups: Collec
         if metric is None:
             hint = nearest(gate.metric, metrics) or f"measured here: {', '.join(sorted(metrics))}"
             message = f"a gate on '{gate.metric}', which no scorer of this config measures"
-            problems.append(Problem(config.where("gates", index, "metric"), message, hint))
+            problems.append(Problem(config.where(*metric_at(gate, index)), message, hint))
         elif reason := _unusable(gate, metric):
             problems.append(Problem(config.where("gates", index), reason))
         if gate.group not in groups:

@@ -1,7 +1,7 @@
 """Gates: a threshold on one estimate's interval, decided once, for console, JUnit, HTML and exit code alike.
 
 Owns the decision and the words that explain it, and the refusal of gates that could not hold. Computes no
-estimate: the limits come with it.
+estimate: the limits come with it. Gates on a drop since a baseline are decided in ``drop_gates``.
 """
 
 from __future__ import annotations

@@ -12,13 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evalrun import drop_gates
+from evalrun.beside import Baseline
 from evalrun.cassette import Mode
+from evalrun.comparison.pairs import Row
 from evalrun.config import check_gates, load_config
 from evalrun.dataset import Dataset, load_dataset
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.gates import infeasible
 from evalrun.judge.rubric import Rubric, load_rubric
-from evalrun.records import Case, Metric
+from evalrun.records import Case, Gate, Metric
 from evalrun.sampler import Seeds
 from evalrun.scorers import Scorer, all_metrics, build
 from evalrun.settings import RunConfig
@@ -74,6 +77,8 @@ class Plan:
     scorers: tuple[Scorer, ...]
     rubric: Rubric | None
     partial: str | None
+    baseline: Baseline | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
@@ -109,6 +114,9 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
     groups = {group for case in dataset.cases for group in case.groups}
     problems += check_gates(config, {metric.id: metric for metric in all_metrics(scorers)}, groups)
     problems = problems or _infeasible(config, scorers, dataset.cases)
+    baseline = _or_problems(lambda: read_baseline(config), problems)
+    if baseline is not None and not problems:
+        problems += _unfit(config, baseline, scorers, dataset)
     if problems:
         raise InputError(problems)
     partial = str(selection) if selection and str(selection) else None
@@ -121,6 +129,8 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
         scorers=scorers,
         rubric=rubric,
         partial=partial,
+        baseline=None if partial else baseline,
+        notes=() if partial or baseline is None else _prospects(config, baseline, scorers, dataset.cases),
     )
 
 
@@ -161,11 +171,60 @@ def _infeasible(config: RunConfig, scorers: Sequence[Scorer], cases: Sequence[Ca
     problems = []
     for index, gate in enumerate(config.gates):
         metric, scorer = owner[gate.metric]
+        if gate.max_drop is not None:
+            continue
         if found := infeasible(gate, metric, cases, scorer.applies):
             problems.append(
                 Problem(config.where("gates", index), f"gate '{gate.name}': {found[0]}", found[1])
             )
     return problems
+
+
+def read_baseline(config: RunConfig) -> Baseline | None:
+    """The baseline that gates of a config name, if any does.
+
+    Raises:
+        InputError: a line in it that is not of such a file.
+    """
+    path = next((gate.baseline for gate in config.gates if gate.baseline is not None), None)
+    return Baseline.read(path) if path is not None else None
+
+
+def drop_problem(gate: Gate, metric: Metric, baseline: Baseline, dataset: Dataset) -> tuple[str, str] | None:
+    """Why a gate on a drop cannot hold against this baseline, and what to do; None if it can."""
+    if unfit := baseline.unfit(metric, dataset.name, dataset.digest):
+        return unfit
+    return drop_gates.infeasible(gate, metric, drop_rows(gate, metric, baseline, dataset.cases))
+
+
+def drop_rows(gate: Gate, metric: Metric, baseline: Baseline, cases: Sequence[Case]) -> list[Row]:
+    """The baseline's values that a gate on a drop is about, a row a question."""
+    return baseline.old_rows(metric.id, [case for case in cases if gate.group in case.groups])
+
+
+def _unfit(
+    config: RunConfig, baseline: Baseline, scorers: Sequence[Scorer], dataset: Dataset
+) -> list[Problem]:
+    metrics = {metric.id: metric for metric in all_metrics(scorers)}
+    return [
+        Problem(config.where("gates", index, "max_drop"), f"gate '{gate.name}': {found[0]}", found[1])
+        for index, gate in enumerate(config.gates)
+        if gate.max_drop is not None
+        and (found := drop_problem(gate, metrics[gate.metric], baseline, dataset))
+    ]
+
+
+def _prospects(
+    config: RunConfig, baseline: Baseline, scorers: Sequence[Scorer], cases: Sequence[Case]
+) -> tuple[str, ...]:
+    """What is known of gates on a drop beforehand: which of them not even an unchanged bot would hold."""
+    metrics = {metric.id: metric for metric in all_metrics(scorers)}
+    drops = [(gate, metrics[gate.metric]) for gate in config.gates if gate.max_drop is not None]
+    told = (
+        drop_gates.if_unchanged(gate, metric, drop_rows(gate, metric, baseline, cases))
+        for gate, metric in drops
+    )
+    return tuple(filter(None, told))
 
 
 def target_of(config: RunConfig) -> Any:

@@ -7,6 +7,7 @@ these are also the lines of the journals of a run folder. Computes nothing.
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -349,13 +350,10 @@ class Estimate(Record):
         return self.scored / wanted if wanted else None
 
 
-class Gate(Record):
-    """A threshold on one estimate, fixed before the run."""
+class GateRules(Record):
+    """How a gate is decided, whatever its threshold is."""
 
-    metric: str
     group: str = "all"
-    min: float | None = None
-    max: float | None = None
     infer: Literal["population", "this_set"] = "population"
     method: Literal["wilson", "exact"] = "wilson"
     on_undecided: Literal["fail", "warn"] = "fail"
@@ -363,27 +361,48 @@ class Gate(Record):
     min_coverage: float = Field(default=0.95, ge=0, le=1)
     require_measured_judge: bool = False
 
+
+class Gate(GateRules):
+    """A threshold on one estimate, fixed before the run; with ``max_drop`` on its change since the baseline.
+
+    Exactly one of ``min``, ``max`` and ``max_drop`` is set. ``baseline`` is a path, and in no run folder.
+    """
+
+    metric: str
+    min: float | None = None
+    max: float | None = None
+    max_drop: float | None = None
+    baseline: Path | None = Field(default=None, exclude=True)
+
     @property
     def name(self) -> str:
-        """``metric, group``: unique in a config."""
-        return f"{self.metric}, {self.group}" + (" (this list)" if self.infer == "this_set" else "")
+        """``metric, group``, and what else keeps it apart: unique in a config."""
+        drop = " (drop)" if self.max_drop is not None else ""
+        return f"{self.metric}, {self.group}{drop}" + (" (this list)" if self.infer == "this_set" else "")
 
     @property
     def needs(self) -> str:
-        """``>= .75`` or ``<= .10``."""
+        """``>= .75``, ``<= .10`` or ``drop <= .05``."""
+        if self.max_drop is not None:
+            return f"drop <= {self.max_drop:.2g}".replace(" 0.", " .")
         bound = self.min if self.min is not None else self.max
         sign = ">=" if self.min is not None else "<="
         return f"{sign} {bound:.2f}".replace(" 0.", " .")
 
 
 class Verdict(Record):
-    """What became of a gate. ``decided_by``: the limit that decided; ``why``, ``advice``: for people."""
+    """What became of a gate. ``decided_by``: the limit that decided; ``why``, ``advice``: for people.
+
+    Of a gate on a drop ``value``, ``low`` and ``high`` are of the change since the baseline, on the questions
+    that both have a score for, and ``baseline`` is what the baseline had on these.
+    """
 
     gate: Gate
     decision: Decision
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    baseline: float | None = None
     n: int = 0
     decided_by: str = ""
     why: str = ""
@@ -566,6 +585,23 @@ class JudgeInfo(Record):
     reasks: int = 0
 
 
+class BaselineValue(Record):
+    """What the baseline had where the run has an estimate: on the questions they have in common."""
+
+    metric: str
+    group: str
+    value: float
+
+
+class BaselineInfo(Record):
+    """The baseline a run was held against: name and digest of the file, of which it keeps a copy; values."""
+
+    name: str
+    sha256: str
+    config_digest: str
+    values: tuple[BaselineValue, ...]
+
+
 class RunHeader(Record):
     """``run.json``: all of a run but its journals and its times."""
 
@@ -591,6 +627,7 @@ class RunHeader(Record):
     certificates: tuple[Certificate, ...] = ()
     estimates: tuple[Estimate, ...]
     verdicts: tuple[Verdict, ...]
+    baseline: BaselineInfo | None = None
     notes: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     journals: dict[str, str]

@@ -55,6 +55,7 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
         async with AsyncExitStack() as stack:
             bot = await _bot(stack, plan, cassette, _into(folder))
             judge = _judge(stack, plan, cassette, _into(folder))
+            _check_baseline(plan, judge)
             sampler = Sampler(bot.target, bot.tap, plan.seeds)
             about = await bot.target.about()
             at_once = bot.target.offers.seed
@@ -159,6 +160,14 @@ def _judge(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Obser
     made: JudgeModel = model.get(provider)(name, url, transport, timeout=limits.timeout, digest=digest)
     stack.push_async_callback(made.close)
     return Judge(plan.rubric, made, config.temperature)
+
+
+def _check_baseline(plan: Plan, judge: Judge | None) -> None:
+    """Refuse a baseline of another judge before anything is asked; only judged gates depend on it."""
+    judged = {metric.id for metric in plan.metrics if metric.judged}
+    drops = [gate for gate in plan.config.gates if gate.max_drop is not None and gate.metric in judged]
+    if plan.baseline is not None and judge is not None and drops:
+        plan.baseline.check_judge(f"{judge.model.name}, rubric {judge.rubric.id}", judge.fingerprint)
 
 
 async def probe(plan: Plan) -> tuple[Drawn, dict[str, Any]]:

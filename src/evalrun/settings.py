@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from evalrun.digest import tagged
 from evalrun.errors import UserError
-from evalrun.records import Gate, Level, Record
+from evalrun.records import Gate, GateRules, Level, Record
 from evalrun.registry import parse_spec
 from evalrun.yamlfile import Document, Loc
 
@@ -209,19 +209,48 @@ class AttacksConfig(Record):
     probes: tuple[FilePath, ...] = Field(default=(), exclude=True)
 
 
-class _GateConfig(Gate):
+def _baseline_file(path: Path, info: ValidationInfo) -> Path:
+    full = _in_folder(path, info)
+    if (info.context or {}).get("folder") is not None and not full.is_file():
+        raise _fault(f"names no file: {full}", "make it from a run: evalrun accept RUN")
+    return full
+
+
+class MaxDrop(Record):
+    """By how much a metric may get worse than in the ``baseline`` that ``evalrun accept`` wrote: 0.05."""
+
+    metric: str
+    margin: float = Field(ge=0, lt=1)
+    baseline: Annotated[Path, AfterValidator(_baseline_file)] = Field(exclude=True)
+
+
+class GateConfig(GateRules):
+    """A threshold: ``metric`` with ``min`` or ``max``, or ``max_drop``."""
+
+    metric: str | None = None
     min: float | None = Field(default=None, ge=0, le=1)
     max: float | None = Field(default=None, ge=0, le=1)
+    max_drop: MaxDrop | None = None
 
     @validate_model(mode="after")
-    def _one_bound(self) -> _GateConfig:
-        if (self.min is None) == (self.max is None):
-            raise _fault("needs either 'min' or 'max'", "a gate has one limit")
+    def _one_bound(self) -> GateConfig:
+        if [self.min, self.max, self.max_drop].count(None) != 2:
+            raise _fault("needs one of 'min', 'max' and 'max_drop'", "a gate has one limit")
+        if self.max_drop is None and self.metric is None:
+            raise _fault("needs a 'metric'", "name what is measured, as in metric: grounded")
+        if self.max_drop is not None and self.metric is not None:
+            raise _fault("names a metric beside 'max_drop'", "write it inside: max_drop: {metric: …}")
+        if self.max_drop is not None and self.method == "exact":
+            raise _fault("has no exact method for a drop", "leave out 'method'")
         return self
 
 
-def _as_gate(gate: _GateConfig) -> Gate:
-    return Gate(**gate.model_dump())
+def _as_gate(gate: GateConfig) -> Gate:
+    rules = {name: getattr(gate, name) for name in GateRules.model_fields}
+    if gate.max_drop is None:
+        return Gate(**rules, metric=gate.metric or "", min=gate.min, max=gate.max)
+    drop = gate.max_drop
+    return Gate(**rules, metric=drop.metric, max_drop=drop.margin, baseline=drop.baseline)
 
 
 class RunConfig(Record):
@@ -239,7 +268,7 @@ class RunConfig(Record):
     labels: tuple[FilePath, ...] = Field(default=(), exclude=True)
     provenance: Level = "observed"
     budget: Budget = Field(default=Budget(), exclude=True)
-    gates: tuple[Annotated[_GateConfig, AfterValidator(_as_gate)], ...] = ()
+    gates: tuple[Annotated[GateConfig, AfterValidator(_as_gate)], ...] = ()
     reports: ReportsConfig = ReportsConfig()
 
     _document: Document = PrivateAttr(default_factory=lambda: Document(Path("config")))

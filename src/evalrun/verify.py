@@ -11,11 +11,12 @@ import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evalrun import gates
+from evalrun.beside import FILE, Baseline, Beside
 from evalrun.cassette import Address, Cassette, CassetteTransport, addressed, exchange_key
+from evalrun.conclusion import verdicts_of
 from evalrun.digest import context_digest, draw_digest, sha256_bytes, tagged
 from evalrun.errors import UserError
 from evalrun.journal import RunFolder
@@ -88,7 +89,7 @@ def verify_run(path: Path) -> tuple[list[str], str]:
         *_draws(stored),
         *_judgements(stored),
         *_scores(stored, scorers),
-        *_conclusions(stored),
+        *_conclusions(folder, stored),
         *_files(folder, stored.header),
     ]
     counts = f"{len(stored.draws)} draws, {len(stored.exchanges)} exchanges"
@@ -228,7 +229,7 @@ def _samples(stored: Stored) -> Iterator[Sample]:
             )
 
 
-def _conclusions(stored: Stored) -> Iterator[str]:
+def _conclusions(folder: RunFolder, stored: Stored) -> Iterator[str]:
     """Estimates follow from the scores, gates from the estimates."""
     header = stored.header
     if header.config_digest != tagged("config", header.config):
@@ -239,10 +240,32 @@ def _conclusions(stored: Stored) -> Iterator[str]:
         if again.pop((one.metric, one.group), None) != one:
             yield f"run.json: estimate: {one.metric}, {one.group} does not follow from the scores"
     yield from (f"run.json: estimate: {metric}, {group} is missing" for metric, group in again)
-    by_name = {(one.metric, one.group): one for one in header.estimates}
-    for verdict in header.verdicts:
-        if gates.decide(verdict.gate, by_name) != verdict:
+    try:
+        beside = _beside(folder, stored)
+    except UserError as error:
+        yield f"{FILE}: {error.message}"
+        return
+    if header.baseline != (beside.info(header.estimates) if beside else None):
+        yield f"run.json: baseline: its values do not follow from {FILE} and the scores"
+    asked = [verdict.gate for verdict in header.verdicts]
+    for verdict, found in zip(header.verdicts, verdicts_of(asked, header.estimates, beside), strict=True):
+        if found != verdict:
             yield f"run.json: gate: {verdict.gate.name} does not follow from its estimate"
+
+
+def _beside(folder: RunFolder, stored: Stored) -> Beside | None:
+    """The run beside the baseline that it kept a copy of.
+
+    Raises:
+        UserError: there is no copy, or it is another file.
+    """
+    header, path = stored.header, folder.path / FILE
+    if header.baseline is None:
+        return None
+    if not path.is_file() or sha256_bytes(path.read_bytes()) != header.baseline.sha256:
+        raise UserError("the file is not the one the run wrote")
+    baseline = replace(Baseline.read(path), path=Path(header.baseline.name))
+    return Beside.of(baseline, header.metrics, list(stored.cases.values()), stored.scores, header.draws)
 
 
 def _files(folder: RunFolder, header: RunHeader) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from evalrun.comparison.changes import Change, change_of, tested
 from evalrun.comparison.drops import Drop, decide_drop, exit_code
-from evalrun.comparison.measured import Answer, Measured, Source
+from evalrun.comparison.measured import Answer, Measured, Source, same_meaning
 from evalrun.comparison.pairs import Pairs
 from evalrun.digest import canonical_json
 from evalrun.errors import UserError
@@ -103,7 +103,10 @@ def compare(
     metrics, notes = _common_metrics(old, new)
     drops = max_drops or {}
     _check_drops(drops, metrics)
-    pairs = {metric.id: Pairs.of(metric, paired, old, new) for metric in metrics}
+    pairs = {
+        name: Pairs.of(metric, paired, old.values[name], new.values[name])
+        for name, metric in ((metric.id, metric) for metric in metrics)
+    }
     changes = tested([change_of(pairs[metric.id]) for metric in metrics], pairs)
     lead = lead_metric(metrics)
     assert lead is not None
@@ -184,7 +187,7 @@ def _common_metrics(old: Measured, new: Measured) -> tuple[list[Metric], list[st
     """
     checks = new.checks & old.checks
     both = [metric for name, metric in new.metrics.items() if name in old.metrics and name not in checks]
-    same = [metric for metric in both if _meaning(metric) == _meaning(old.metrics[metric.id])]
+    same = [metric for metric in both if same_meaning(metric, old.metrics[metric.id])]
     if not same:
         raise UserError("the runs have no rate and no score in common", "run both with the same scorers")
     notes = []
@@ -193,10 +196,6 @@ def _common_metrics(old: Measured, new: Measured) -> tuple[list[Metric], list[st
     if other := sorted(metric.id for metric in both if metric not in same):
         notes.append(f"defined otherwise in the other run, left out: {', '.join(other)}")
     return same, notes
-
-
-def _meaning(metric: Metric) -> tuple[str, ...]:
-    return (metric.kind, metric.better, metric.population, metric.per)
 
 
 def _check_drops(drops: Iterable[str], metrics: Sequence[Metric]) -> None:

@@ -70,10 +70,19 @@ def _number(text: str) -> float | None:
         return None
 
 
-def decide_drop(pairs: Pairs, margin: float, *, measured: bool = False) -> Drop:
+def decide_drop(
+    pairs: Pairs,
+    margin: float,
+    *,
+    measured: bool = False,
+    min_n: int = MIN_N,
+    min_coverage: float = MIN_COVERAGE,
+) -> Drop:
     """Whether ``metric`` got worse by less than ``margin``, for certain; or by more; or neither is shown.
 
-    ``measured``: whether the judge's agreement with labels is known.
+    This decides for ``evalrun diff`` and for the gates alike. ``measured``: whether the judge's agreement
+    with labels is known. Fewer questions than ``min_n``, or a smaller share of draws with a score than
+    ``min_coverage`` in either run, decide nothing.
     """
     metric = pairs.metric
     sign = 1 if metric.better == "higher" else -1
@@ -93,7 +102,7 @@ def decide_drop(pairs: Pairs, margin: float, *, measured: bool = False) -> Drop:
         high=limits[1] if len(limits) == 2 else None,
         judge_measured=measured if metric.judged else None,
     )
-    if why := _not_measured(pairs):
+    if why := _not_measured(pairs, min_n, min_coverage):
         return drop.model_copy(update={"why": why})
     lowest, highest = ends
     if lowest is None or highest is None or change.estimate is None:
@@ -117,13 +126,13 @@ def _improvement(pairs: Pairs, *, pessimistic: bool) -> stats.Interval:
     return interval_of(pairs.metric.kind)(first, second, CONFIDENCE, "noninferiority")
 
 
-def _not_measured(pairs: Pairs) -> str:
-    if len(pairs.means) < MIN_N:
-        return f"questions compared: {len(pairs.means)}, needs {MIN_N}"
+def _not_measured(pairs: Pairs, min_n: int, min_coverage: float) -> str:
+    if len(pairs.means) < min_n:
+        return f"questions compared: {len(pairs.means)}, needs {min_n}"
     for name, rows in (("old", pairs.old), ("new", pairs.new)):
         covered = share_scored(rows)
-        if covered is not None and covered < MIN_COVERAGE:
-            return f"coverage {covered:.2f} in the {name} run, needs {MIN_COVERAGE}: not measured"
+        if covered is not None and covered < min_coverage:
+            return f"coverage {covered:.2f} in the {name} run, needs {min_coverage:g}: not measured"
     return ""
 
 

@@ -92,7 +92,7 @@ def read_run(folder: RunFolder) -> Measured:
     """
     header = _conclusive(folder)
     cases = {case.id: case for case in folder.cases()}
-    values = _values(header, cases, folder.scores())
+    values = values_of(header.metrics, header.draws, cases.values(), folder.scores())
     return Measured(
         source=_source(folder, header),
         metrics={metric.id: metric for metric in header.metrics if metric.kind != "quantity"},
@@ -146,19 +146,32 @@ def _source(folder: RunFolder, header: RunHeader) -> Source:
     )
 
 
-def _values(header: RunHeader, cases: Mapping[str, Case], scores: Iterable[Score]) -> dict[str, Values]:
-    """Metric → values. A planned draw without a score is missing; one the metric does not apply to is out."""
+def same_meaning(metric: Metric, other: Metric) -> bool:
+    """Whether two metrics of one name measure the same."""
+    return all(
+        getattr(metric, name) == getattr(other, name) for name in ("kind", "better", "population", "per")
+    )
+
+
+def values_of(
+    metrics: Iterable[Metric], draws: int, cases: Iterable[Case], scores: Iterable[Score]
+) -> dict[str, Values]:
+    """Metric → values of every rate and score.
+
+    A planned draw without a score is missing; one the metric does not apply to is out.
+    """
+    asked = list(cases)
     found: dict[tuple[str, str], dict[int, Score]] = defaultdict(dict)
     for score in scores:
         found[score.metric, score.case][score.index or 0] = score
     table: dict[str, Values] = {}
-    for metric in header.metrics:
+    for metric in metrics:
         if metric.kind == "quantity":
             continue
-        planned = range(header.draws if metric.per == "draw" else 1)
+        planned = range(draws if metric.per == "draw" else 1)
         rows = {
-            name: _row(found.get((metric.id, name), {}), planned)
-            for name, case in cases.items()
+            case.id: _row(found.get((metric.id, case.id), {}), planned)
+            for case in asked
             if metric.population in ("all", case.population)
         }
         table[metric.id] = {name: row for name, row in rows.items() if row}

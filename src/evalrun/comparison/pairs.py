@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from evalrun import stats
-from evalrun.comparison.measured import Measured
+from evalrun.comparison.measured import Values
 from evalrun.records import Metric
 
 Row = tuple[float | None, ...]
@@ -34,9 +34,8 @@ class Pairs:
     left_out: int
 
     @classmethod
-    def of(cls, metric: Metric, paired: Sequence[str], old: Measured, new: Measured) -> Pairs:
-        """Pair the values of ``metric`` on the questions ``paired``."""
-        a, b = old.values[metric.id], new.values[metric.id]
+    def of(cls, metric: Metric, paired: Sequence[str], a: Values, b: Values) -> Pairs:
+        """Pair the values of ``metric`` in the old and the new run on the questions ``paired``."""
         both = [case for case in paired if case in a and case in b]
         scored = [(case, _mean(a[case]), _mean(b[case])) for case in both]
         known = [(case, x, y) for case, x, y in scored if x is not None and y is not None]
@@ -51,8 +50,13 @@ class Pairs:
             left_out=one_sided + len(both) - len(known),
         )
 
+    @property
+    def old_mean(self) -> float | None:
+        """The mean of the old run; None without a question that both have a score for."""
+        return _mean([old for old, _ in self.means])
 
-def _mean(row: Row) -> float | None:
+
+def _mean(row: Sequence[float | None]) -> float | None:
     known = [value for value in row if value is not None]
     return math.fsum(known) / len(known) if known else None
 

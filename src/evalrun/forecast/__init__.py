@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Literal
 
 from evalrun import stats
+from evalrun.beside import Baseline
 from evalrun.cassette import Book, address_of
 from evalrun.config import check_gates
+from evalrun.dataset import Dataset
+from evalrun.drop_gates import if_unchanged
 from evalrun.errors import ExitCode, InputError
 from evalrun.gates import infeasible, threshold
 from evalrun.jsonl import read_lines
-from evalrun.planning import make_plan
+from evalrun.planning import drop_problem, drop_rows, make_plan, read_baseline
 from evalrun.records import Case, Exchange, Gate, Metric, Record
 from evalrun.scorers import Scorer
 from evalrun.settings import RunConfig
@@ -50,7 +53,7 @@ class GateForecast(Record):
     """What one gate needs: ``passes`` of ``n`` questions, for "at most" no more than that.
 
     ``rate``: the true rate with which it holds 4 times in 5. ``chance``: how often it holds at the stated
-    rate, 0 to 1.
+    rate, 0 to 1. ``note``: what to expect of a gate on a drop if nothing changes.
     """
 
     gate: Gate
@@ -59,6 +62,7 @@ class GateForecast(Record):
     n: int
     problem: str = ""
     hint: str = ""
+    note: str = ""
     passes: int | None = None
     rate: float | None = None
     chance: float | None = None
@@ -112,6 +116,7 @@ def forecast(config: RunConfig, rate: float | None = None) -> Forecast:
     dataset, metrics = plan.dataset, {metric.id: metric for metric in plan.metrics}
     if problems := check_gates(config, metrics, dataset.groups):
         raise InputError(problems)
+    baseline = read_baseline(config)
     answers = {(case.id, index) for case in dataset.cases for index in range(config.draws)}
     assumed = USUAL_RATE if rate is None else rate
     return Forecast(
@@ -124,7 +129,12 @@ def forecast(config: RunConfig, rate: float | None = None) -> Forecast:
         bot=_calls(config, "bot", answers),
         judge=_calls(config, "judge", answers) if plan.judged else None,
         budget=config.budget.calls,
-        gates=tuple(_gate(gate, metrics, plan.scorers, dataset.cases, rate) for gate in config.gates),
+        gates=tuple(
+            _gate(gate, metrics, plan.scorers, dataset.cases, rate)
+            if gate.max_drop is None
+            else _drop(gate, metrics[gate.metric], baseline, dataset)
+            for gate in config.gates
+        ),
         detectable=tuple(_detectable(dataset.cases, config.draws, assumed)),
     )
 
@@ -186,6 +196,22 @@ def _gate(
     if problem or gate.infer == "this_set":
         return found
     return found.model_copy(update=_needs(gate, n, rate))
+
+
+def _drop(gate: Gate, metric: Metric, baseline: Baseline | None, dataset: Dataset) -> GateForecast:
+    """What a gate on a drop needs; ``note``: what to expect of a bot that did not change."""
+    assert baseline is not None
+    problem, hint = drop_problem(gate, metric, baseline, dataset) or ("", "")
+    rows = [] if problem else drop_rows(gate, metric, baseline, dataset.cases)
+    return GateForecast(
+        gate=gate,
+        event=metric.event,
+        kind="rate" if metric.kind == "rate" else "score",
+        n=len(rows),
+        problem=problem,
+        hint=hint,
+        note=if_unchanged(gate, metric, rows) if rows else "",
+    )
 
 
 def _needs(gate: Gate, n: int, rate: float | None) -> dict[str, float | int | None]:

@@ -86,17 +86,19 @@ def _gates(forecast: Forecast, columns: int) -> list[Text]:
     width = min(max(map(cell_len, names)) + 4, columns - 42)
     stated = forecast.stated_rate
     last = f"at {words.rate(stated)}" if stated is not None else ""
-    lines = [Text(f"{'GATES':<{width}}{'needs':<9}{'passes':<15}{'80% at':<8}{last}".rstrip(), "bold")]
+    needs = max(7, *(len(found.gate.needs) for found in forecast.gates)) + 2
+    head = f"{'GATES':<{width}}{'needs':<{needs}}{'passes':<15}{'80% at':<8}{last}"
+    lines = [Text(head.rstrip(), "bold")]
     for name, found in zip(names, forecast.gates, strict=True):
-        lines += _gate(name, found, width, columns)
+        lines += _gate(name, found, width, needs, columns)
     told = "80% at: the true rate that holds the gate in 80% of runs of one draw a question"
     told += f"; {last}: how often that rate holds it" if last else ""
     return [*lines, *wrapped(told, columns, 2, "dim")] if any(g.rate for g in forecast.gates) else lines
 
 
-def _gate(name: str, found: GateForecast, width: int, columns: int) -> Iterator[Text]:
+def _gate(name: str, found: GateForecast, width: int, needs: int, columns: int) -> Iterator[Text]:
     line = Text(set_cell_size("  " + cut(name, width - 4), width))
-    line.append(f"{found.gate.needs:<9}")
+    line.append(f"{found.gate.needs:<{needs}}")
     if found.problem:
         yield line.append("CANNOT HOLD", STYLE["fails"])
         yield from wrapped(found.problem, columns, 6, "dim")
@@ -104,6 +106,10 @@ def _gate(name: str, found: GateForecast, width: int, columns: int) -> Iterator[
         return
     if found.gate.infer == "this_set":
         yield line.append(f"{words.count(found.n, 'question')}, one pass; no chance in it", "dim")
+        return
+    if found.gate.max_drop is not None:
+        yield line.append(f"{words.count(found.n, 'question')}, as in the baseline", "dim")
+        yield from wrapped(found.note, columns, 6, "dim")
         return
     line.append(f"{_passes(found):<15}{words.rate(found.rate):<8}")
     if found.chance is not None:

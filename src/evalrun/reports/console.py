@@ -177,11 +177,12 @@ def _gates(header: RunHeader, columns: int) -> list[Text]:
     names = [words.one_line(verdict.gate.name) for verdict in header.verdicts]
     figures = [words.gate_measured(verdict, header) for verdict in header.verdicts]
     measured = max(16, *map(len, figures)) + 2
-    name = min(max(map(cell_len, names)) + 4, columns - 24 - measured)
-    lines = [Text(f"{'GATES':<{name}}{'needs':<10}{'measured':<{measured}}verdict", "bold")]
+    needs = max(8, *(len(verdict.gate.needs) for verdict in header.verdicts)) + 2
+    name = min(max(map(cell_len, names)) + 4, columns - 14 - needs - measured)
+    lines = [Text(f"{'GATES':<{name}}{'needs':<{needs}}{'measured':<{measured}}verdict", "bold")]
     for text, figure, verdict in zip(names, figures, header.verdicts, strict=True):
         line = Text(set_cell_size(f"  {text}", name - 2) + "  ")
-        line.append(f"{verdict.gate.needs:<10}{figure:<{measured}}")
+        line.append(f"{verdict.gate.needs:<{needs}}{figure:<{measured}}")
         lines += _gate_lines(line, verdict, columns)
     return lines
 

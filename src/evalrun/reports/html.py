@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment
 
@@ -56,6 +56,7 @@ def render(folder: RunFolder) -> bytes:
         tone=words.tone(header),
         chips=_chips(header, rows),
         gates=gates,
+        ghosts=ghosts(header),
         sections=sections(header, rows.rows),
         every=sections(header, rows.rows, full=True),
         grid=_grid(header, rows),
@@ -138,13 +139,13 @@ def _gate(header: RunHeader, verdict: Verdict, anchor: str, cases: list[dict[str
     metric = next((metric for metric in header.metrics if metric.id == gate.metric), None)
     worst = _worst_of(metric, gate.group, [case["row"] for case in cases]) if metric else []
     found = next((e for e in header.estimates if (e.metric, e.group) == (gate.metric, gate.group)), None)
-    bound = gate.min if gate.min is not None else gate.max
-    scale = _scale(found, verdict, bound)
+    marks = _marks(verdict, metric)
+    scale = _scale(found, verdict, marks.bound)
+    moved = gate.max_drop is None and found is not None and found.value != verdict.value
     return {
         "anchor": anchor,
         "kind": found.kind if found else "rate",
-        "low": verdict.low if gate.infer == "population" else None,
-        "high": verdict.high if gate.infer == "population" else None,
+        "marks": marks,
         "verdict": verdict,
         "name": gate.name,
         "metric": gate.metric,
@@ -156,11 +157,44 @@ def _gate(header: RunHeader, verdict: Verdict, anchor: str, cases: list[dict[str
         "glyph": words.DECISION_GLYPH[verdict.decision],
         "scale": scale,
         "scale_end": words.figure(found.kind, scale, found.unit) if found and scale != 1 else "",
-        "bound": bound,
-        "raw": found.value if found and found.value != verdict.value else None,
+        "raw": found.value if found and moved else None,
+        "ghost": verdict.baseline
+        if gate.max_drop is not None
+        else ghosts(header).get((gate.metric, gate.group)),
         "reasons": [text for text in (verdict.why, verdict.advice) if text],
         "worst": next((case for case in cases if worst and case["row"] is worst[0]), None),
     }
+
+
+class Marks(NamedTuple):
+    """What a gate's chart shows: the value, its limits, the threshold and which side of it is wanted."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    bound: float | None
+    at_least: bool
+
+
+def _marks(verdict: Verdict, metric: Metric | None) -> Marks:
+    """Of a gate on a drop: the baseline, moved by the change and its limits, against the least it may be."""
+    gate = verdict.gate
+    infers = gate.infer == "population"
+    low, high = (verdict.low, verdict.high) if infers else (None, None)
+    if gate.max_drop is None:
+        bound = gate.min if gate.min is not None else gate.max
+        return Marks(verdict.value, low, high, bound, gate.min is not None)
+    old, at_least = verdict.baseline, metric is None or metric.better == "higher"
+    if old is None:
+        return Marks(None, None, None, None, at_least)
+    value, low, high = (None if change is None else old + change for change in (verdict.value, low, high))
+    return Marks(value, low, high, old - gate.max_drop if at_least else old + gate.max_drop, at_least)
+
+
+def ghosts(header: RunHeader) -> dict[tuple[str, str], float]:
+    """(metric, group) → what the baseline had; empty where there is none."""
+    kept = header.baseline.values if header.baseline else ()
+    return {(one.metric, one.group): one.value for one in kept}
 
 
 def _gate_data(gates: list[dict[str, Any]]) -> dict[str, dict[str, str]]:

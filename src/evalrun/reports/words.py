@@ -129,7 +129,8 @@ def percent(value: float) -> str:
 
 def gate_slug(gate: Gate) -> str:
     """The anchor of a gate in ``report.html``."""
-    return "gate-" + re.sub(r"[^A-Za-z0-9_.@-]+", "_", f"{gate.metric}-{gate.group}")
+    drop = "-drop" if gate.max_drop is not None else ""
+    return "gate-" + re.sub(r"[^A-Za-z0-9_.@-]+", "_", f"{gate.metric}-{gate.group}{drop}")
 
 
 def gate_anchors(verdicts: Iterable[Verdict]) -> list[str]:
@@ -152,7 +153,9 @@ def decision_word(verdict: Verdict) -> str:
 
 
 def gate_measured(verdict: Verdict, header: RunHeader) -> str:
-    """Value and interval of a gate as they were read."""
+    """Value and interval of a gate as they were read; of a gate on a drop, the change."""
+    if verdict.gate.max_drop is not None:
+        return change_measured(verdict)
     estimate = next(
         (e for e in header.estimates if (e.metric, e.group) == (verdict.gate.metric, verdict.gate.group)),
         None,
@@ -162,6 +165,22 @@ def gate_measured(verdict: Verdict, header: RunHeader) -> str:
     infers = verdict.gate.infer == "population"
     limits = interval(kind, verdict.low, verdict.high) if infers else ""
     return f"{value} {limits}".rstrip()
+
+
+def change_measured(verdict: Verdict) -> str:
+    """``-.03 [-.12, +.04]``, a change since the baseline; the interval is the wider one that decides."""
+    limits = f" [{signed(verdict.low)}, {signed(verdict.high)}]" if verdict.low != verdict.high else ""
+    return f"{signed(verdict.value)}{limits}"
+
+
+def signed(value: float | None) -> str:
+    """A change with its sign: ``+.04``, ``-.15``; ``.00`` is said of exactly 0 only."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return ".00"
+    text = next((t for d in (2, 3) if float(t := f"{value:+.{d}f}")), f"{value:+.3f}")
+    return text.replace("0.", ".", 1).replace("1.00", "1.0")
 
 
 def tally(header: RunHeader) -> tuple[int, int, int]:

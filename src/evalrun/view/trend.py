@@ -119,7 +119,7 @@ def _tracks(runs: tuple[Finished, ...]) -> Iterator[Track]:
     if not runs:
         return
     newest = {(e.metric, e.group): e for e in runs[-1].header.estimates}
-    gates = {(v.gate.metric, v.gate.group): v.gate for v in runs[-1].header.verdicts}
+    gates = {(v.gate.metric, v.gate.group): v.gate for v in _on_rates(runs[-1])}
     leading = [(m.id, m.population) for m in runs[-1].header.metrics]
     for key in dict.fromkeys([*gates, *leading]):
         if key in newest and newest[key].value is not None:
@@ -129,5 +129,10 @@ def _tracks(runs: tuple[Finished, ...]) -> Iterator[Track]:
 
 def _point(run: Finished, key: tuple[str, str]) -> Point:
     estimate = next((e for e in run.header.estimates if (e.metric, e.group) == key), None)
-    verdict = next((v for v in run.header.verdicts if (v.gate.metric, v.gate.group) == key), None)
+    verdict = next((v for v in _on_rates(run) if (v.gate.metric, v.gate.group) == key), None)
     return Point(run, estimate, verdict)
+
+
+def _on_rates(run: Finished) -> list[Verdict]:
+    """The verdicts of gates on a value; those on a change since a baseline have another axis."""
+    return [verdict for verdict in run.header.verdicts if verdict.gate.max_drop is None]

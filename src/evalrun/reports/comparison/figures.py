@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import math
 
-from evalrun.reports.words import rate
-
-
-def signed(value: float | None) -> str:
-    """A change with its sign: ``+.04``, ``-.15``; ``.00`` is said of exactly 0 only."""
-    if value is None:
-        return "–"
-    if value == 0:
-        return ".00"
-    text = next((t for d in (2, 3) if float(t := f"{value:+.{d}f}")), f"{value:+.3f}")
-    return text.replace("0.", ".", 1).replace("1.00", "1.0")
+from evalrun.reports.words import rate, signed
 
 
 def limits(low: float | None, high: float | None) -> str:
