@@ -25,7 +25,7 @@ from evalrun.records import (
     RunHeader,
     Sample,
 )
-from evalrun.scorers import all_metrics, build, score
+from evalrun.scorers import all_metrics, build_all, score
 from evalrun.summary import summarise
 
 SCORERS = ("recall@5", "outcome", "faithful")
@@ -80,7 +80,7 @@ def write_run(
     folder = RunFolder(path)
     path.mkdir(parents=True)
     asked = {name: (cases or {}).get(name) or case(name) for name in outcomes}
-    made = [build(spec) for spec in scorers]
+    made = build_all(scorers, max(len(row) for row in outcomes.values()))
     scores = []
     for name, row in outcomes.items():
         folder.append("cases", asked[name])

@@ -13,11 +13,11 @@ SRC = Path(__file__).parent.parent / "src"
 LAYERS: dict[str, tuple[str, ...]] = {
     "evalrun": (
         "errors digest stats ranking language textfile wires owasp converters canaries",
-        "records registry jsonl provenance yamlfile validation pins",
+        "records registry reducers jsonl provenance yamlfile validation pins",
         "cassette http process",
         "settings config dataset labels journal folders targets models",
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
-        "beside drop_gates probes",
+        "beside drop_gates attempts probes",
         "scorers",
         "planning outlook pipeline conclusion verify runner forecast view labelled",
         "cli",

@@ -21,10 +21,14 @@ from click.testing import CliRunner
 from make_run import hostile_texts, make_run
 
 from evalrun.cli import main
+from evalrun.comparison import compare
+from evalrun.comparison.measured import read_run
 from evalrun.digest import tagged
 from evalrun.errors import UserError
 from evalrun.journal import RunFolder
+from evalrun.jsonl import pretty_json
 from evalrun.reports import html
+from evalrun.reports.comparison import page as comparison
 from evalrun.view import page
 from evalrun.view.listing import Finished, Runs, Unreadable
 from evalrun.view.server import create_app, listen
@@ -280,6 +284,39 @@ async def test_index_and_report_are_served_under_their_policies(tmp_path: Path) 
         assert "nosniff" == reply.headers["X-Content-Type-Options"]
         assert "no-store" == reply.headers["Cache-Control"]
     assert "script" not in page.policy()
+
+
+async def test_two_runs_are_compared(tmp_path: Path) -> None:
+    """The page is that of ``evalrun diff --html``, under its own policy; the index offers it."""
+    old, new = small_run(tmp_path / "old run", seed=1), small_run(tmp_path / "new", seed=2)
+    async with serving(tmp_path) as (client, _):
+        index = await (await client.get("/")).text()
+        reply = await client.get("/diff", params={"old": "old run", "new": "new"})
+        assert comparison.render(compare(read_run(old), read_run(new))) == await reply.read()
+    assert f"{comparison.policy()}; frame-ancestors 'none'" == reply.headers["Content-Security-Policy"]
+    assert 'action="/diff"' in index
+    assert '<option value="old run">' in index
+    assert "form-action 'self'" in page.policy()
+
+
+async def test_runs_that_cannot_be_compared_are_a_sentence(tmp_path: Path) -> None:
+    """Names that are none: 404. Runs that asked different questions: 409, and no such pair is offered."""
+    small_run(tmp_path / "a")
+    header = small_run(tmp_path / "b").header
+    other = header.dataset.model_copy(update={"digest": tagged("dataset", [2])})
+    (tmp_path / "b" / "run.json").write_bytes(pretty_json(header.model_copy(update={"dataset": other})))
+    (tmp_path / "half").mkdir()
+    async with serving(tmp_path) as (client, _):
+        for old, new, status, told in (
+            ("a", "", 404, "Name the new run."),
+            ("<b>gone", "a", 404, "&#39;&lt;b&gt;gone&#39; is not in this folder"),
+            ("../a", "a", 404, "is not in this folder"),
+            ("a", "half", 404, "half: not finished"),
+            ("a", "b", 409, "the runs asked different datasets"),
+        ):
+            reply = await client.get("/diff", params={"old": old, "new": new})
+            assert (status, True) == (reply.status, told in await reply.text()), (old, new)
+        assert 'action="/diff"' not in await (await client.get("/")).text()
 
 
 async def test_an_html_file_of_a_run_folder_is_not_served(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from evalrun.errors import InputError, Problem
 from evalrun.records import Gate, Metric
+from evalrun.reducers import split
 from evalrun.registry import UnknownName, nearest, parse_spec
 from evalrun.settings import RunConfig, TargetConfig
 from evalrun.validation import check
@@ -178,9 +179,9 @@ def _ks_too_large(config: RunConfig) -> list[Problem]:
     named += [(metric_at(gate, index), gate.metric) for index, gate in enumerate(config.gates)]
     return [
         Problem(config.where(*loc), f"'{spec}' looks deeper than the target retrieves (k: {limit})",
-                f"raise target.k, or write {parse_spec(spec)[0]}@{limit}")
+                f"raise target.k, or write {parse_spec(split(spec)[0])[0]}@{limit}")
         for loc, spec in named
-        if (parse_spec(spec)[1] or 0) > limit
+        if (parse_spec(split(spec)[0])[1] or 0) > limit
     ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from evalrun import gates
 from evalrun.records import Case, Gate, Metric, Score
+from evalrun.reducers import split
 from evalrun.summary import Table, estimate, groups_of
 
 _PAUSE = 20  # times what the last look took: so looking costs at most a twentieth of the run
@@ -32,9 +33,9 @@ class Outlook:
         self._gates = [
             (gate, by_id[gate.metric], groups_of(by_id[gate.metric], cases).get(gate.group, []))
             for gate in wanted
-            if gate.metric in by_id
+            if gate.metric in by_id and gate.max_drop is None
         ]
-        self._gated = {gate.metric for gate, _, _ in self._gates}
+        self._gated = {split(gate.metric)[0] for gate, _, _ in self._gates}
         self._table, self._text, self._again = Table(), "", float("-inf")
 
     def add(self, score: Score) -> None:

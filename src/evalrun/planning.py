@@ -23,7 +23,7 @@ from evalrun.gates import infeasible
 from evalrun.judge.rubric import Rubric, load_rubric
 from evalrun.records import Case, Gate, Metric
 from evalrun.sampler import Seeds
-from evalrun.scorers import Scorer, all_metrics, build
+from evalrun.scorers import Scorer, all_metrics, build, build_all
 from evalrun.settings import RunConfig
 from evalrun.targets import TARGETS
 
@@ -107,7 +107,7 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
     dataset = _or_problems(lambda: load_dataset(config.dataset.path, config.dataset.columns), problems)
     judge = config.judge
     rubric = _or_problems(lambda: load_rubric(judge.rubric) if judge else None, problems)
-    scorers = tuple(build(spec) for spec in config.scorers)
+    scorers = _or_problems(lambda: scorers_of(config), problems) or ()
     problems += _unmet_needs(config, scorers, mode)
     if dataset is None or problems:
         raise InputError(problems)
@@ -132,6 +132,20 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
         baseline=None if partial else baseline,
         notes=() if partial or baseline is None else _prospects(config, baseline, scorers, dataset.cases),
     )
+
+
+def scorers_of(config: RunConfig) -> tuple[Scorer, ...]:
+    """What a config measures.
+
+    Raises:
+        InputError: a reduced metric that cannot be had.
+    """
+    try:
+        return build_all(config.scorers, config.draws)
+    except UserError as error:
+        at = next((i for i, spec in enumerate(config.scorers) if f"'{spec}'" in error.message), None)
+        where = config.where("scorers") if at is None else config.where("scorers", at)
+        raise InputError([Problem(where, error.message, error.hint)]) from None
 
 
 def _or_problems(load: Callable[[], T], problems: list[Problem]) -> T | None:

@@ -634,7 +634,11 @@ class RunHeader(Record):
 
 
 class Meta(Record):
-    """``meta.json``: times, names and counts that differ between two runs of the same replay."""
+    """``meta.json``: times, names and counts that differ between two runs of the same replay.
+
+    ``attempt``: how many different sets of ``answers`` were held against the same gates so far; ``trial``
+    digests what was tried. Both digests are empty where no gate was evaluated.
+    """
 
     run: str
     mode: Literal["replay", "record", "live"]
@@ -644,5 +648,7 @@ class Meta(Record):
     replayed: int
     retries: int = 0
     attempt: int = 1
+    trial: str = ""
+    answers: str = ""
     config_path: str = ""
     seconds_recorded: float = 0.0

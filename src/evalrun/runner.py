@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from evalrun.attempts import attempt_of
 from evalrun.cassette import Cassette, CassetteTransport
 from evalrun.conclusion import conclude, missed
 from evalrun.errors import ExitCode, RecordingError, ReportError, UnavailableError, worst
@@ -71,6 +72,7 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
         folder.close()
         progress.stop()
     header = conclude(plan, folder, cassette, work.tally, about, judge)
+    attempt = attempt_of(folder, header)
     meta = Meta(
         run=folder.path.name,
         mode=plan.mode,
@@ -79,6 +81,9 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
         calls=cassette.calls,
         replayed=cassette.replayed,
         retries=bot.client.retries,
+        attempt=attempt.number,
+        trial=attempt.trial,
+        answers=attempt.answers,
         config_path=str(plan.config.path),
     )
     folder.write_header(header, meta)

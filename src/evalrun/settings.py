@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationInfo, field_validator
@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from evalrun.digest import tagged
 from evalrun.errors import UserError
 from evalrun.records import Gate, GateRules, Level, Record
+from evalrun.reducers import Reducer, split
 from evalrun.registry import parse_spec
 from evalrun.yamlfile import Document, Loc
 
@@ -72,10 +73,13 @@ def _regex(text: str) -> str:
 
 
 def _spec(text: str, info: ValidationInfo) -> str:
+    base, reducer = split(text)
     try:
-        parse_spec(text)
+        parse_spec(base)
         known = (info.context or {}).get("check_scorer")
-        if known is not None:
+        if ":" in text:
+            Reducer.of(reducer)
+        elif known is not None:
             known(text)
     except UserError as fault:
         raise _fault(f"is not a scorer: {fault.message}", fault.hint) from None
@@ -253,6 +257,12 @@ def _as_gate(gate: GateConfig) -> Gate:
     return Gate(**rules, metric=drop.metric, max_drop=drop.margin, baseline=drop.baseline)
 
 
+if TYPE_CHECKING:
+    _Gate = Gate
+else:  # what is written in a file is checked as it is written, and is a gate from then on
+    _Gate = Annotated[GateConfig, AfterValidator(_as_gate)]
+
+
 class RunConfig(Record):
     """One config file, checked. Paths are joined to the folder it lies in."""
 
@@ -268,7 +278,7 @@ class RunConfig(Record):
     labels: tuple[FilePath, ...] = Field(default=(), exclude=True)
     provenance: Level = "observed"
     budget: Budget = Field(default=Budget(), exclude=True)
-    gates: tuple[Annotated[GateConfig, AfterValidator(_as_gate)], ...] = ()
+    gates: tuple[_Gate, ...] = ()
     reports: ReportsConfig = ReportsConfig()
 
     _document: Document = PrivateAttr(default_factory=lambda: Document(Path("config")))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from evalrun import stats
 from evalrun.records import Bounds, Case, Estimate, Metric, Score
+from evalrun.reducers import reduce, split
 from evalrun.stats import Interval
 
 CONFIDENCE = 0.95
@@ -83,8 +84,9 @@ def estimate(metric: Metric, group: str, members: Sequence[Case], table: Table, 
     per_case = draws if metric.per == "draw" else 1
     values: list[list[float | None]] = []
     not_applicable, failures = 0, Counter[str]()
+    base = split(metric.id)[0]
     for case in members:
-        row = table.row(metric.id, case.id)
+        row = table.row(base, case.id)
         missing = per_case - len(row.values) - row.not_applicable
         not_applicable += row.not_applicable
         failures.update(row.reasons)
@@ -127,7 +129,8 @@ def estimate_of(
     """
     scored = sum(value is not None for question in values for value in question)
     planned = sum(map(len, values)) if planned is None else planned
-    interval = interval or _interval(metric, values)
+    per_question = reduce(metric, values)
+    interval = interval or _interval(metric, per_question)
     return Estimate(
         metric=metric.id,
         event=metric.event,
@@ -138,20 +141,20 @@ def estimate_of(
         deterministic=metric.deterministic,
         judged=metric.judged,
         unit=metric.unit,
-        n=sum(any(value is not None for value in question) for question in values),
+        n=sum(any(value is not None for value in question) for question in per_question),
         draws=draws,
         planned=planned,
         scored=scored,
         not_applicable=not_applicable,
         failed=planned - not_applicable - scored,
-        numerator=_numerator(metric, values),
+        numerator=_numerator(metric, per_question),
         value=interval.estimate,
         low=interval.low,
         high=interval.high,
         confidence=CONFIDENCE,
         method=interval.method,
         reason=interval.reason,
-        icc=stats.icc_oneway(values).icc if draws > 1 and scored else None,
+        icc=stats.icc_oneway(values).icc if draws > 1 and scored and per_question == values else None,
         bounds=_bounds(metric, values),
         failures=dict(sorted(failures.items())),
     )
@@ -177,7 +180,12 @@ def _bounds(metric: Metric, values: list[list[float | None]]) -> Bounds | None:
     if metric.kind == "quantity":
         return None
     estimator = stats.rate_ci if metric.kind == "rate" else stats.score_ci
-    found = stats.gate_bounds(values, CONFIDENCE, estimator) if values else None
+
+    def reduced(filled: stats.Values, confidence: float) -> Interval:
+        # Missing draws are filled in first: a question that lost one may or may not have passed them all.
+        return estimator(reduce(metric, filled), confidence)
+
+    found = stats.gate_bounds(values, CONFIDENCE, reduced) if values else None
     if found is None:
         return None
     return Bounds(

@@ -25,7 +25,7 @@ from evalrun.judge.rubric import load_rubric
 from evalrun.models import model, split_spec
 from evalrun.provenance import ChainBroken, PromptCut, prove_observed, prove_reported
 from evalrun.records import Case, Context, Draw, Exchange, Judgement, RunHeader, Sample, Score
-from evalrun.scorers import Scorer, build, score
+from evalrun.scorers import Scorer, build_all, score
 from evalrun.summary import summarise
 from evalrun.wires import output_of
 
@@ -82,7 +82,7 @@ def verify_run(path: Path) -> tuple[list[str], str]:
     """
     folder = RunFolder(path)
     stored = Stored.read(folder)
-    scorers = [build(spec) for spec in stored.header.config.get("scorers", ())]
+    scorers = build_all(stored.header.config.get("scorers", ()), stored.header.draws)
     broken = [
         *_contexts(stored),
         *_exchanges(stored),

@@ -122,6 +122,21 @@ def test_keys_alone_open_a_report(address: str, visit: Visit) -> None:
     assert page.locator("#gates-title").count()
 
 
+def test_two_runs_are_chosen_and_compared(address: str, visit: Visit, violations: Violations) -> None:
+    """From the index to the comparison of the runs chosen, and back."""
+    page = visit(address)
+    form = page.get_by_role("form", name="Compare two runs").first
+    form.get_by_label("old").select_option("1203-quality")
+    form.get_by_label("new").select_option("1205-quality")
+    form.get_by_role("button", name="Compare").click()
+    page.wait_for_url(f"{address}/diff?old=1203-quality&new=1205-quality")
+    assert "1203-quality" in page.content()
+    assert page.locator("h1").text_content()
+    assert [] == violations(page)
+    page.go_back()
+    assert page.locator("#runs-title").count()
+
+
 def test_what_is_not_there_is_a_page_that_leads_back(address: str, visit: Visit) -> None:
     """A run that was deleted in the meantime."""
     visit.expected.append("404")  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from evalrun.digest import sha256_bytes, tagged
 from evalrun.errors import ExitCode, UserError
 from evalrun.journal import HEADER, RunFolder
 from evalrun.records import Case, Metric, Record, RunHeader, Score
+from evalrun.reducers import reduce, split
 from evalrun.reports.words import OUTCOMES
 
 Values = Mapping[str, tuple[float | None, ...]]
@@ -169,12 +170,14 @@ def values_of(
         if metric.kind == "quantity":
             continue
         planned = range(draws if metric.per == "draw" else 1)
+        base = split(metric.id)[0]
         rows = {
-            case.id: _row(found.get((metric.id, case.id), {}), planned)
+            case.id: _row(found.get((base, case.id), {}), planned)
             for case in asked
             if metric.population in ("all", case.population)
         }
-        table[metric.id] = {name: row for name, row in rows.items() if row}
+        kept = {name: row for name, row in rows.items() if row}
+        table[metric.id] = dict(zip(kept, map(tuple, reduce(metric, list(kept.values()))), strict=True))
     return table
 
 

@@ -104,7 +104,7 @@ def _how(header: RunHeader, meta: Meta) -> str:
     made = words.count(meta.calls, "model call")
     parts.append(f"{made}, {meta.replayed:,} replayed, {meta.seconds:.1f} s")
     if meta.attempt > 1:
-        parts.append(f"attempt {meta.attempt}")
+        parts.append(words.attempt_words(meta))
     return "; ".join(parts)
 
 

@@ -42,12 +42,15 @@ def own(name: str) -> Markup:
     return Markup(files("evalrun.reports").joinpath("templates", name).read_text("utf-8"))
 
 
-def policy(styles: Sequence[str], scripts: Sequence[str] = ()) -> str:
-    """A browser may use these own files, named by their digests, and ask for nothing."""
+def policy(styles: Sequence[str], scripts: Sequence[str] = (), *, forms: bool = False) -> str:
+    """A browser may use these own files, named by their digests, and ask for nothing.
+
+    ``forms``: it may send the page's forms to the server that the page came from.
+    """
     allowed = f"default-src 'none'; style-src {_digests(styles)}; "
     if scripts:
         allowed += f"script-src {_digests(scripts)}; "
-    return f"{allowed}img-src data:; base-uri 'none'; form-action 'none'"
+    return f"{allowed}img-src data:; base-uri 'none'; form-action '{'self' if forms else 'none'}'"
 
 
 def _digests(names: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from jinja2 import Environment
 from evalrun.digest import short
 from evalrun.journal import RunFolder
 from evalrun.records import Estimate, Metric, RunHeader, Verdict
+from evalrun.reducers import split
 from evalrun.reports import frame, report, words
 from evalrun.reports.detail import case_data, cut
 from evalrun.reports.rows import Row, Rows, because, goodness, read_details, read_rows, share
@@ -201,7 +202,7 @@ def _gate_data(gates: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
     """What the page's script needs to filter by a gate, by anchor."""
     return {
         gate["anchor"]: {
-            "metric": gate["metric"],
+            "metric": split(gate["metric"])[0],
             "group": words.visible(gate["group"]),
             "name": words.one_line(gate["name"]),
             "event": words.one_line(gate["event"]),
@@ -294,7 +295,7 @@ def _worst_of(metric: Metric, group: str, rows: Iterable[Row]) -> list[Row]:
         (good, row)
         for row in rows
         if group in ("all", row.population, row.category)
-        and (good := goodness(metric, row.results.get(metric.id))) is not None
+        and (good := goodness(metric, row.results.get(split(metric.id)[0]))) is not None
         and good < 1
     ]
     found.sort(key=lambda item: item[0])

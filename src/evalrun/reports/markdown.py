@@ -134,4 +134,5 @@ def _told(header: RunHeader) -> list[str]:
 
 
 def _meta(meta: Meta) -> list[str]:
-    return [f"<sub>run {code(meta.run)} · {meta.mode} · {meta.started} · {meta.seconds:.1f} s</sub>"]
+    again = f" · **{words.attempt_words(meta)}**" if meta.attempt > 1 else ""
+    return [f"<sub>run {code(meta.run)} · {meta.mode} · {meta.started} · {meta.seconds:.1f} s{again}</sub>"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from evalrun.records import Decision, Estimate, Gate, RunHeader, Verdict
+from evalrun.records import Decision, Estimate, Gate, Meta, RunHeader, Verdict
 
 OUTCOMES = ("grounded", "unsupported", "over_refused", "correctly_refused", "answered")
 MET_OUTCOMES = frozenset({"grounded", "correctly_refused"})
@@ -251,6 +251,11 @@ def recorded_line(header: RunHeader) -> str:
         return ""
     first, last = (one_line(day)[:10] for day in header.recorded)
     return first if first == last else f"{first} to {last}"
+
+
+def attempt_words(meta: Meta) -> str:
+    """``attempt 3 at these gates``: so many sets of answers were held against them."""
+    return f"attempt {meta.attempt} at these gates"
 
 
 def proof_lines(levels: Mapping[str, int]) -> list[str]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from evalrun.errors import UserError
 from evalrun.records import Case, Metric, Sample, Score
-from evalrun.registry import Registry, parse_spec
+from evalrun.reducers import reduced, split
+from evalrun.registry import Registry, nearest, parse_spec
 
 Measured = bool | float | None
 
@@ -55,6 +57,34 @@ def build(spec: str) -> Scorer:
     return SCORERS.get(name)(k)
 
 
+def build_all(specs: Iterable[str], draws: int) -> tuple[Scorer, ...]:
+    """The scorers of a config; a reduced metric such as ``grounded:pass^3`` joins the scorer it is made from.
+
+    Raises:
+        UserError: no such scorer, or nothing that could be so reduced.
+    """
+    listed = list(specs)
+    made = {spec: build(spec) for spec in listed if not split(spec)[1]}
+    for spec in listed:
+        base, reducer = split(spec)
+        if reducer:
+            owner, metric = _owner(spec, base, made)
+            more = reduced(metric, reducer, draws)
+            made[owner] = replace(made[owner], metrics=(*made[owner].metrics, more))
+    return tuple(made.values())
+
+
+def _owner(spec: str, base: str, made: Mapping[str, Scorer]) -> tuple[str, Metric]:
+    """The spec of the scorer that measures ``base``, and the metric."""
+    found = [(name, metric) for name, scorer in made.items() for metric in scorer.metrics]
+    for name, metric in found:
+        if metric.id == base:
+            return name, metric
+    known = [metric.id for _, metric in found]
+    hint = nearest(base, known) or f"measured here: {', '.join(known)}"
+    raise UserError(f"'{spec}': no scorer of this config measures '{base}'", hint)
+
+
 def counts(metric: Metric, case: Case) -> bool:
     """Whether ``case`` belongs to the population of ``metric``."""
     return metric.population in ("all", case.population)
@@ -66,7 +96,11 @@ def score(scorer: Scorer, sample: Sample, *, per: str) -> list[Score]:
     A draw without an answer still shows what was retrieved for its case, unless its chain is broken: then
     nobody knows what the model was given.
     """
-    wanted = [metric for metric in scorer.metrics if metric.per == per and counts(metric, sample.case)]
+    wanted = [
+        metric
+        for metric in scorer.metrics
+        if metric.per == per and counts(metric, sample.case) and not split(metric.id)[1]
+    ]
     index = None if per == "case" else sample.draw.index
     if not wanted:
         return []

@@ -6,6 +6,7 @@ script. All text is escaped by jinja.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
 from urllib.parse import quote
@@ -15,10 +16,11 @@ from jinja2 import Environment
 from evalrun.records import RunHeader
 from evalrun.reports import frame, words
 from evalrun.view.listing import Finished, Runs
-from evalrun.view.trend import Point, Track, trends
+from evalrun.view.trend import Point, Track, concluded, trends
 
 STYLES = ("report.css", "view.css")
 REPORT = "report.html"
+DIFF = "/diff"
 WORD = {2: "error", 4: "error", 5: "error", 70: "error", 130: "interrupted"}
 """Exit codes without a verdict → what stands in its place."""
 OPEN_RUNS = 30
@@ -37,6 +39,7 @@ def index_page(runs: Runs) -> bytes:
         configs=len({run.header.name for run in finished}),
         open_runs=OPEN_RUNS,
         trends=trends(finished),
+        compared=comparable(finished),
     )
 
 
@@ -46,8 +49,16 @@ def message_page(title: str, text: str) -> bytes:
 
 
 def policy() -> str:
-    """What a browser may do with these pages: use their own style."""
-    return frame.policy(STYLES)
+    """What a browser may do with these pages: use their own style, and choose two runs to compare."""
+    return frame.policy(STYLES, forms=True)
+
+
+def comparable(newest_first: Iterable[Finished]) -> list[list[Finished]]:
+    """Runs of the same dataset that came to a conclusion, where there are at least two of them."""
+    by_dataset: dict[str, list[Finished]] = {}
+    for run in filter(concluded, newest_first):
+        by_dataset.setdefault(run.header.dataset.digest, []).append(run)
+    return [runs for runs in by_dataset.values() if len(runs) > 1]
 
 
 def report_path(name: str) -> str:
@@ -65,7 +76,7 @@ def _render(template: str, **values: object) -> bytes:
 def _environment() -> Environment:
     return frame.environment(
         {"moment": _moment, "day": _day, "report": report_path},
-        {"figures": figures, "asked": asked, "verdict": verdict},
+        {"figures": figures, "asked": asked, "verdict": verdict, "diff": DIFF},
     )
 
 

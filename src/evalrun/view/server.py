@@ -1,4 +1,4 @@
-"""The viewer's HTTP server: an index at ``/``, a report at ``/RUN/report.html``, nothing else.
+"""The viewer's HTTP server: an index at ``/``, reports at ``/RUN/report.html``, comparisons at ``/diff``.
 
 Owns who is answered and with which headers. It listens on loopback, answers GET only and its own names only,
 so that no other web page can read runs through a reader's browser.
@@ -15,8 +15,12 @@ from collections.abc import Callable
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from evalrun.comparison import compare
+from evalrun.comparison.measured import read_run
 from evalrun.errors import UserError
+from evalrun.journal import RunFolder
 from evalrun.reports import html
+from evalrun.reports.comparison import page as comparison
 from evalrun.view import page
 from evalrun.view.listing import Runs, Unreadable
 
@@ -59,10 +63,33 @@ def create_app(runs: Runs, port: int) -> web.Application:
             return _message(404, "This run has no report", found.wrong)
         return _page(await asyncio.to_thread(html.render, found.folder), html.policy())
 
+    async def diff(request: web.Request) -> web.Response:
+        sides = []
+        for side in ("old", "new"):
+            name = request.query.get(side, "")
+            found = await asyncio.to_thread(runs.find, name)
+            if found is None:
+                told = (
+                    f"'{name}' is not in this folder, or not any more." if name else f"Name the {side} run."
+                )
+                return _message(404, "No such run", told)
+            if isinstance(found, Unreadable):
+                return _message(404, "This run cannot be compared", f"{found.name}: {found.wrong}")
+            sides.append(found.folder)
+        try:
+            return _page(await asyncio.to_thread(_compared, *sides), comparison.policy())
+        except UserError as error:
+            return _message(409, "These two runs cannot be compared", str(error))
+
     app = web.Application(middlewares=[_guarded(port)])
     app.router.add_get("/", index, allow_head=False)
     app.router.add_get(f"/{{run}}/{page.REPORT}", report, allow_head=False)
+    app.router.add_get(page.DIFF, diff, allow_head=False)
     return app
+
+
+def _compared(old: RunFolder, new: RunFolder) -> bytes:
+    return comparison.render(compare(read_run(old), read_run(new)))
 
 
 async def serve(app: web.Application, listener: socket.socket, ready: Callable[[], None]) -> None:

@@ -80,7 +80,7 @@ def trends(runs: Iterable[Finished]) -> list[Trend]:
 
 
 def _trend(config: str, newest_first: list[Finished]) -> Trend:
-    counted = [run for run in newest_first if _concluded(run)]
+    counted = [run for run in newest_first if concluded(run)]
     shown = tuple(reversed(counted[:MOST]))
     return Trend(
         config=config,
@@ -92,7 +92,8 @@ def _trend(config: str, newest_first: list[Finished]) -> Trend:
     )
 
 
-def _concluded(run: Finished) -> bool:
+def concluded(run: Finished) -> bool:
+    """Whether its numbers mean what they say: a whole run that ended with a verdict."""
     header = run.header
     return header.complete and not header.partial and header.exit_code in _CONCLUDED
 

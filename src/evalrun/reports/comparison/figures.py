@@ -6,6 +6,8 @@ import math
 
 from evalrun.reports.words import rate, signed
 
+__all__ = ["about", "limits", "p_value", "signed"]
+
 
 def limits(low: float | None, high: float | None) -> str:
     """``[-.02, +.10]``, or an empty string."""

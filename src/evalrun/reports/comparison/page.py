@@ -31,9 +31,14 @@ def render(comparison: Comparison) -> bytes:
         flips=[("Got worse", worse), ("Got better", better)],
         notes=[*told.missing(comparison), *comparison.notes],
         styles=[frame.own(name) for name in STYLES],
-        policy=frame.policy(STYLES),
+        policy=policy(),
     )  # fmt: skip
     return page.encode("utf-8", "replace")
+
+
+def policy() -> str:
+    """What a browser may do with the page: use its own style."""
+    return frame.policy(STYLES)
 
 
 def _reach(changes: tuple[Change, ...]) -> float:
