@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    PlainSerializer,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic import model_validator as validate_model
 from pydantic_core import PydanticCustomError
 
@@ -166,7 +174,7 @@ class JudgeConfig(Record):
 
     model: Annotated[str, AfterValidator(_model)]
     rubric: FilePath = Field(exclude=True)
-    temperature: float = Field(default=0, ge=0)
+    temperature: float = Field(default=0.0, ge=0)  # 0 and 0.0 are two texts, and so two fingerprints
     base_url: Url = Field(default=DEFAULT_OLLAMA, exclude=True)
     limits: Limits = Field(default=Limits(), exclude=True)
 
@@ -260,7 +268,7 @@ def _as_gate(gate: GateConfig) -> Gate:
 if TYPE_CHECKING:
     _Gate = Gate
 else:  # what is written in a file is checked as it is written, and is a gate from then on
-    _Gate = Annotated[GateConfig, AfterValidator(_as_gate)]
+    _Gate = Annotated[GateConfig, AfterValidator(_as_gate), PlainSerializer(lambda gate: gate.model_dump())]
 
 
 class RunConfig(Record):
