@@ -14,9 +14,8 @@ from typing import Literal
 
 from evalrun.errors import UserError
 from evalrun.records import Metric
-from evalrun.stats import pass_at_k, pass_hat_k
+from evalrun.stats import Values, pass_at_k, pass_hat_k
 
-Row = Sequence[float | None]
 NAMES = {
     "pass^K": "the chance that K draws all pass",
     "pass@K": "the chance that at least one of K draws passes",
@@ -57,7 +56,7 @@ class Reducer:
             "mean": "mean of draws",
         }[self.kind]
 
-    def value(self, draws: Row, *, tie: float) -> float | None:
+    def value(self, draws: Sequence[float | None], *, tie: float) -> float | None:
         """The value of one question; None with no scored draw, or with fewer than ``k``.
 
         Passes are 1.0, fails 0.0. ``tie``: what a majority makes of as many passes as fails.
@@ -98,10 +97,10 @@ def reduced(metric: Metric, reducer: str, draws: int) -> Metric:
     return metric.model_copy(update={"id": name, "event": f"{metric.event}, {found.words}", "kind": kind})
 
 
-def reduce(metric: Metric, values: Sequence[Row]) -> list[list[float | None]]:
+def reduce(metric: Metric, values: Values) -> Values:
     """The values of a metric, a row a question: its draws, or their one value where it has a reducer."""
     name = split(metric.id)[1]
     if not name or name == "mean":
-        return [list(draws) for draws in values]
+        return values
     reducer, tie = Reducer.of(name), 0.0 if metric.better == "higher" else 1.0
     return [[reducer.value(draws, tie=tie)] for draws in values]

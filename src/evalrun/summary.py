@@ -154,13 +154,13 @@ def estimate_of(
         confidence=CONFIDENCE,
         method=interval.method,
         reason=interval.reason,
-        icc=stats.icc_oneway(values).icc if draws > 1 and scored and per_question == values else None,
+        icc=stats.icc_oneway(values).icc if draws > 1 and scored and per_question is values else None,
         bounds=_bounds(metric, values),
         failures=dict(sorted(failures.items())),
     )
 
 
-def _interval(metric: Metric, values: list[list[float | None]]) -> Interval:
+def _interval(metric: Metric, values: stats.Values) -> Interval:
     if metric.kind == "rate":
         return stats.rate_ci(values, CONFIDENCE)
     if metric.kind == "score":
@@ -170,13 +170,13 @@ def _interval(metric: Metric, values: list[list[float | None]]) -> Interval:
     return found if found.low is None else replace(found, low=max(found.low, 0.0))
 
 
-def _numerator(metric: Metric, values: list[list[float | None]]) -> float | None:
+def _numerator(metric: Metric, values: stats.Values) -> float | None:
     if metric.kind != "rate":
         return None
     return sum(value for question in values for value in question if value is not None)
 
 
-def _bounds(metric: Metric, values: list[list[float | None]]) -> Bounds | None:
+def _bounds(metric: Metric, values: stats.Values) -> Bounds | None:
     if metric.kind == "quantity":
         return None
     estimator = stats.rate_ci if metric.kind == "rate" else stats.score_ci
