@@ -141,8 +141,8 @@ def scorers_page() -> str:
         table(["scorer", "what it measures", "read by"], rows),
         "## Metrics\n\nWhat a gate can stand on, but quantities: they have no limits.",
         table(head, metrics),
-        "## Reducers\n\nWhat the draws of a question come to. `grounded:pass^3` among the scorers is a metric made of"
-        " `grounded`, and a gate can stand on it. Only what passes or fails can be reduced.",
+        "## Reducers\n\nWhat the draws of a question come to. `grounded:pass^3` among the scorers is a metric"
+        " made of `grounded`, and a gate can stand on it. Only what passes or fails can be reduced.",
         table(["reducer", "a question's value"], [[f"`{name}`", text] for name, text in NAMES.items()]),
     )
 
