@@ -138,7 +138,9 @@ class Pipeline:
         drawn = await self.sampler.draw(case, index)
         self._note(case, drawn)
         self.progress.answered(drawn.draw.error is None)
-        sample = Sample(case=case, draw=drawn.draw, context=drawn.context)
+        sample = Sample(
+            case=case, draw=drawn.draw, context=drawn.context, system=drawn.system, earlier=drawn.earlier
+        )
         if index == 0:
             self._score(sample, per="case")
         if drawn.draw.error is not None or self.judge is None:
@@ -149,9 +151,10 @@ class Pipeline:
     def _note(self, case: Case, drawn: Drawn) -> None:
         draw, context = drawn.draw, drawn.context
         self.folder.append("draws", draw)
-        if context is not None and (case.id, context.digest) not in self._contexts:
-            self._contexts.add((case.id, context.digest))
-            self.folder.append("contexts", CaseContext(case=case.id, context=context))
+        for used in (*drawn.earlier, *([context] if context is not None else [])):
+            if (case.id, used.digest) not in self._contexts:
+                self._contexts.add((case.id, used.digest))
+                self.folder.append("contexts", CaseContext(case=case.id, context=used))
         if drawn.broken:
             self.tally.broken.append(f"{case.id}, draw {draw.index + 1}: {draw.error}")
         self.tally.draws[draw.error.partition(":")[0] if draw.error else "ok"] += 1
@@ -185,7 +188,7 @@ class Pipeline:
         assert self.judge is not None
         try:
             with addressed(Address(draw.case, draw.index, 0)):
-                return await self.judge.judge(sample.case, draw, context)
+                return await self.judge.judge(draw.asked(sample.case), draw, context)
         except UnavailableError as error:
             kind = "recording" if isinstance(error, RecordingMiss) else "service"
             return missing.model_copy(update={"error": f"{kind}: {error.message}"})

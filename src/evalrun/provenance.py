@@ -50,8 +50,8 @@ def check_block(prompt: Sequence[str], context: Context, case: Case) -> None:
         raise ChainBroken("the prompt holds a second context beside the graded one")
 
 
-def check_whole(call: Asked, output: Output) -> None:
-    """Nothing was cut off the prompt or the answer.
+def check_whole(call: Asked, output: Output, *, whole: bool = True) -> None:
+    """Nothing was cut off the prompt or, where it must be ``whole``, the answer.
 
     Ollama drops the oldest part of a prompt that exceeds its window, without an error.
 
@@ -65,12 +65,16 @@ def check_whole(call: Asked, output: Output) -> None:
         raise PromptCut(f"prompt cut: {fill}")
     if read is not None and read < sent / _CHARACTERS_PER_TOKEN:
         raise PromptCut(f"prompt cut: the model read {read} tokens of a prompt of {sent} characters")
-    if output.finish == "length":
+    if output.finish == "length" and whole:
         raise PromptCut("the answer was cut at its length limit")
 
 
-def prove_observed(exchanges: Sequence[Exchange], case: Case, context: Context, answer: str) -> Exchange:
+def prove_observed(
+    exchanges: Sequence[Exchange], case: Case, context: Context, answer: str, *, whole: bool = True
+) -> Exchange:
     """The one exchange that proves a draw.
+
+    ``whole``: an answer that was cut at its length limit proves nothing.
 
     Raises:
         ChainBroken: no exchange, or none whose prompt holds the context and whose output is the answer,
@@ -87,7 +91,7 @@ def prove_observed(exchanges: Sequence[Exchange], case: Case, context: Context, 
         raise ChainBroken(f"{len(said)} model calls gave this answer; one draw is proved by one call")
     proof, request = said[0], asked(said[0].path, said[0].request)
     check_block(request.prompt, context, case)
-    check_whole(request, output_of(proof.path, proof.reply))
+    check_whole(request, output_of(proof.path, proof.reply), whole=whole)
     return proof
 
 

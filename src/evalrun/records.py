@@ -7,6 +7,7 @@ these are also the lines of the journals of a run folder. Computes nothing.
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -76,6 +77,11 @@ class Attack(Record):
     detectors: tuple[str, ...] = ()
 
     @property
+    def needs_overlay(self) -> bool:
+        """Whether something must be planted in the bot for this attack."""
+        return bool(self.planted or self.system_suffix)
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """What attacks are counted by beside their category: ``goal:…``, OWASP ids, ``converter:…``."""
         converters = (f"converter:{name}" for name in self.converters)
@@ -110,6 +116,22 @@ class Case(Record):
         """The groups this case counts in: ``all``, its population, its category; of an attack more."""
         more = self.attack.groups if self.attack else ()
         return tuple(dict.fromkeys(("all", self.population, self.category, *more)))
+
+    @property
+    def turns(self) -> tuple[str, ...]:
+        """What the user says, turn by turn; of most cases the question alone."""
+        return (*(self.attack.turns if self.attack else ()), self.question)
+
+    def after(self, before: Sequence[Turn]) -> Case:
+        """This case at the turn that follows ``before``, whose answers are its history."""
+        history = list(self.history)
+        for turn in before:
+            history += [
+                Message(role="user", content=turn.question),
+                Message(role="assistant", content=turn.answer),
+            ]
+        question = self.turns[len(before)]
+        return self.model_copy(update={"question": question, "history": tuple(history)})
 
 
 # ---------------------------------------------------------------- what was answered
@@ -165,11 +187,24 @@ class Reply(Record):
     usage: Usage = Usage()
 
 
+class Turn(Record):
+    """An earlier turn of a scripted conversation: what was asked, what the bot said, and its proof."""
+
+    question: str
+    answer: str
+    seed: int
+    context: str | None = None
+    level: Level = "none"
+    exchange: str | None = None
+    prompt: tuple[Message, ...] | None = None
+
+
 class Draw(Record):
     """One answer to one case, or the reason why there is none.
 
     ``digest`` is what labels refer to. ``exchange`` is the key of the observed model call that proves the
-    draw. ``prompt`` is kept only where no exchange holds it.
+    draw. ``prompt`` is kept only where no exchange holds it. ``before`` holds the earlier turns of an attack
+    that takes several; ``level`` is then the weakest of all turns.
     """
 
     case: str
@@ -186,11 +221,16 @@ class Draw(Record):
     level: Level = "none"
     exchange: str | None = None
     error: str | None = None
+    before: tuple[Turn, ...] = ()
 
     @property
     def key(self) -> tuple[str, int]:
         """(case id, index)."""
         return (self.case, self.index)
+
+    def asked(self, case: Case) -> Case:
+        """``case`` as it stood when the answer was given: after the turns before it."""
+        return case.after(self.before) if self.before else case
 
 
 class Claim(Record):
@@ -232,12 +272,18 @@ class Judgement(Record):
 
 
 class Sample(Record):
-    """The one argument of a scorer: a case, one of its draws, and what is known of it."""
+    """The one argument of a scorer: a case, one of its draws, and what is known of it.
+
+    ``system`` is the system text the model was given, where its prompt is known. ``earlier`` holds the
+    contexts of the turns before.
+    """
 
     case: Case
     draw: Draw
     context: Context | None = None
     judgement: Judgement | None = None
+    system: str | None = None
+    earlier: tuple[Context, ...] = ()
 
 
 # ---------------------------------------------------------------- what was measured

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from evalrun.cassette import Address
 from evalrun.digest import context_digest, draw_digest, tagged, utf8
 from evalrun.errors import UnavailableError
 from evalrun.http import Watch
-from evalrun.provenance import ChainBroken, PromptCut, prove_observed, prove_reported
-from evalrun.records import Case, Context, Draw, Exchange, Level, Reply
+from evalrun.provenance import (
+    ChainBroken,
+    PromptCut,
+    prove_observed,
+    prove_reported,
+)
+from evalrun.records import LEVELS, Case, Context, Draw, Exchange, Level, Reply, Turn
 from evalrun.tap import Tap
 from evalrun.targets import Target
+from evalrun.wires import system_of
 
 _SEED_BITS = 31
 _DIGEST_BITS = 256
@@ -32,15 +38,16 @@ class Seeds:
     at: dict[int, Address] = field(default_factory=dict)
 
     @classmethod
-    def assign(cls, case_ids: Iterable[str], draws: int, turns: int = 1) -> Seeds:
+    def assign(cls, case_ids: Iterable[str], draws: int, turns: int | Mapping[str, int] = 1) -> Seeds:
         """A seed each, the first 31 bits of the digest of (case id, draw, turn); a taken one: the next 31.
 
         To be called with the whole dataset, in its order, before any filter: so a draw keeps its seed.
+        ``turns``: of every case, or of each by its id.
         """
         seeds = cls()
         for case in case_ids:
             for draw in range(draws):
-                for turn in range(turns):
+                for turn in range(turns if isinstance(turns, int) else turns[case]):
                     seeds._add(Address(case, draw, turn))
         return seeds
 
@@ -56,11 +63,13 @@ class Seeds:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A draw, the context it was answered from, and the model calls seen for it."""
+    """A draw, the context it was answered from, those of its earlier turns, and its system text, if seen."""
 
     draw: Draw
     context: Context | None = None
     broken: bool = False
+    earlier: tuple[Context, ...] = ()
+    system: str | None = None
 
 
 class Sampler:
@@ -93,21 +102,43 @@ class Sampler:
         return found
 
     async def draw(self, case: Case, index: int) -> Drawn:
-        """One draw. What went wrong stands in ``Draw.error`` as ``kind: what``; nothing is raised for it."""
-        address = Address(case.id, index, 0)
-        empty = Draw(case=case.id, index=index, seed=self._seeds.of[address])
+        """One draw. What went wrong stands in ``Draw.error`` as ``kind: what``; nothing is raised for it.
+
+        Where a case has several turns, each is asked after the bot's own answers to those before; the first
+        that fails ends the conversation.
+        """
+        before: list[Turn] = []
+        earlier: list[Context] = []
+        while True:
+            asked = case.after(before) if len(case.turns) > 1 else case
+            drawn = await self._turn(asked, Address(case.id, index, len(before)))
+            if drawn.draw.error is not None or len(before) + 1 == len(case.turns):
+                return _after(drawn, before, earlier)
+            before.append(_turn_of(asked, drawn.draw))
+            if drawn.context is not None:
+                earlier.append(drawn.context)
+
+    async def _turn(self, case: Case, address: Address) -> Drawn:
+        """One turn: what is retrieved for it, what the bot says, what proves it."""
+        empty = Draw(case=case.id, index=address.draw, seed=self._seeds.of[address])
         context: Context | None = None
+
+        def failed(reason: str, broken: bool = False) -> Drawn:
+            # The turns of an attack have contexts of their own: which one this was, the draw must say.
+            digest = context.digest if context is not None and case.attack else None
+            return Drawn(empty.model_copy(update={"error": reason, "context": digest}), context, broken)
+
         try:
-            context = await self.context(case)
+            # Only the first turn is the same for every draw; what comes later follows the bot's own answers.
+            context = await (self._retrieve(case) if address.turn else self.context(case))
             return await self._answered(case, empty, context, address)
         except UnavailableError as error:
             miss = self._tap.missed(address) if self._tap else None
-            reason = f"recording: {miss.message}" if miss else f"service: {error.message}"
-            return Drawn(empty.model_copy(update={"error": reason}), context)
+            return failed(f"recording: {miss.message}" if miss else f"service: {error.message}")
         except PromptCut as error:
-            return Drawn(empty.model_copy(update={"error": f"cut: {error}"}), context)
+            return failed(f"cut: {error}")
         except ChainBroken as error:
-            return Drawn(empty.model_copy(update={"error": f"provenance: {error}"}), context, broken=True)
+            return failed(f"provenance: {error}", broken=True)
 
     async def _answered(self, case: Case, empty: Draw, sent: Context | None, address: Address) -> Drawn:
         started = time.perf_counter()
@@ -141,7 +172,7 @@ class Sampler:
                 "exchange": proof.key if proof else None,
             }
         )
-        return Drawn(draw, context)
+        return Drawn(draw, context, system=_system(proof, reply))
 
     def _watch(self, address: Address) -> Watch:
         tap = self._tap
@@ -154,13 +185,44 @@ class Sampler:
     def _proved(
         self, case: Case, context: Context | None, reply: Reply, answer: str, seen: tuple[Exchange, ...]
     ) -> tuple[Level, Exchange | None]:
-        if reply.finish_reason == "length":
+        # Of an attack even a cut answer is read: who attacks has seen it.
+        whole = case.attack is None
+        if reply.finish_reason == "length" and whole:
             raise PromptCut("the answer was cut at its length limit")
         if context is None:
             return "none", None
         if self._tap is not None:
-            return "observed", prove_observed(seen, case, context, answer)
+            return "observed", prove_observed(seen, case, context, answer, whole=whole)
         if reply.prompt is not None:
             prove_reported(reply.prompt, case, context)
             return "reported", None
         return "claimed", None
+
+
+def _turn_of(asked: Case, draw: Draw) -> Turn:
+    return Turn(
+        question=asked.question,
+        answer=draw.answer or "",
+        seed=draw.seed,
+        context=draw.context,
+        level=draw.level,
+        exchange=draw.exchange,
+        prompt=draw.prompt,
+    )
+
+
+def _after(drawn: Drawn, before: Sequence[Turn], earlier: Sequence[Context]) -> Drawn:
+    """The last turn with those before it; a chain is as strong as its weakest link."""
+    if not before:
+        return drawn
+    level = min((drawn.draw.level, *(turn.level for turn in before)), key=LEVELS.index)
+    draw = drawn.draw.model_copy(update={"before": tuple(before), "level": level})
+    return replace(drawn, draw=draw, earlier=tuple(earlier))
+
+
+def _system(proof: Exchange | None, reply: Reply) -> str | None:
+    """The system text of the prompt, as it was seen on the wire or as the bot reports it."""
+    if proof is not None:
+        return system_of(proof.request)
+    said = [message.content for message in reply.prompt or () if message.role == "system"]
+    return "\n".join(said) or None

@@ -12,6 +12,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from evalrun.beside import FILE, Baseline, Beside
@@ -24,12 +25,14 @@ from evalrun.judge import Judge
 from evalrun.judge.rubric import load_rubric
 from evalrun.models import model, split_spec
 from evalrun.provenance import ChainBroken, PromptCut, prove_observed, prove_reported
-from evalrun.records import Case, Context, Draw, Exchange, Judgement, RunHeader, Sample, Score
+from evalrun.records import Case, Context, Draw, Exchange, Judgement, RunHeader, Sample, Score, Turn
 from evalrun.scorers import Scorer, build_all, score
 from evalrun.summary import summarise
-from evalrun.wires import output_of
+from evalrun.wires import output_of, system_of
 
 _MOST_OCCURRENCES = 8
+Seen = defaultdict[tuple[str, int, int], list[Exchange]]
+"""(case, draw, turn) → the bot's model calls."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,16 @@ class Stored:
             scores=list(folder.scores()),
             exchanges=list(folder.exchanges()),
         )
+
+    @cached_property
+    def by_key(self) -> dict[tuple[str | None, int | None, str], Exchange]:
+        """(case, draw, key) → exchange."""
+        return {(line.case, line.draw, line.key): line for line in self.exchanges}
+
+    def earlier_of(self, draw: Draw) -> tuple[Context, ...]:
+        """The contexts of a draw's earlier turns."""
+        found = (self.contexts.get((draw.case, turn.context or "")) for turn in draw.before)
+        return tuple(context for context in found if context is not None)
 
     @property
     def ignore(self) -> list[re.Pattern[str]]:
@@ -121,38 +134,57 @@ def _number(draw: int | None) -> str:
 
 def _draws(stored: Stored) -> Iterator[str]:
     """Each answer is what the model said, from the context that stands in its prompt."""
-    seen = defaultdict(list)
+    seen: Seen = defaultdict(list)
     for line in stored.exchanges:
         if line.source != "judge" and line.case is not None and line.draw is not None:
-            seen[line.case, line.draw].append(line)
+            seen[line.case, line.draw, line.turn or 0].append(line)
     for draw in stored.draws.values():
         case = stored.cases.get(draw.case)
         where = f"{draw.case}, draw {draw.index + 1}"
         if case is None:
             yield f"{where}: its case is not in cases.jsonl"
-        elif draw.error is None:
-            yield from (f"{where}: {what}" for what in _draw(stored, case, draw, seen[draw.key]))
+            continue
+        for number, turn in enumerate(draw.before):
+            asked = case.after(draw.before[:number])
+            found = _turn(stored, asked, turn, draw.case, seen[draw.case, draw.index, number])
+            yield from (f"{where}, turn {number + 1}: {what}" for what in found)
+        if draw.error is None:
+            at = (draw.case, draw.index, len(draw.before))
+            yield from (f"{where}: {what}" for what in _draw(stored, draw.asked(case), draw, seen[at]))
+
+
+def _turn(stored: Stored, asked: Case, turn: Turn, case: str, seen: list[Exchange]) -> Iterator[str]:
+    """An earlier turn is proved as a draw is."""
+    if turn.question != asked.question:
+        yield "question: it is not the one of this attack"
+    context = stored.contexts.get((case, turn.context)) if turn.context else None
+    yield from _proof(turn, asked, context, turn.answer, seen)
 
 
 def _draw(stored: Stored, case: Case, draw: Draw, seen: list[Exchange]) -> Iterator[str]:
     answer = draw.answer or ""
     if draw.digest != draw_digest(case.question, case.history, draw.context, answer):
         yield "answer: question, context and answer do not have the draw's digest"
-    context = stored.context_of(draw)
-    if draw.level == "none":
+    yield from _proof(draw, case, stored.context_of(draw), answer, seen)
+
+
+def _proof(
+    said: Draw | Turn, case: Case, context: Context | None, answer: str, seen: list[Exchange]
+) -> Iterator[str]:
+    if said.level == "none":
         return
     if context is None:
         yield "context: the one it was answered from is not in contexts.jsonl"
         return
     try:
-        if draw.level == "observed":
-            proof = prove_observed(seen, case, context, answer)
-            if proof.key != draw.exchange:
+        if said.level == "observed":
+            proof = prove_observed(seen, case, context, answer, whole=case.attack is None)
+            if proof.key != said.exchange:
                 yield "exchange: another model call proves this draw than the one named"
             if output_of(proof.path, proof.reply).finish != proof.finish:
                 yield "exchange: the finish reason is not that of the reply"
-        elif draw.level == "reported":
-            prove_reported(draw.prompt or (), case, context)
+        elif said.level == "reported":
+            prove_reported(said.prompt or (), case, context)
     except (ChainBroken, PromptCut) as error:
         yield f"proof: {error}"
 
@@ -188,7 +220,7 @@ async def _judged_again(stored: Stored, judge: Judge) -> list[str]:
             continue
         try:
             with addressed(Address(case_id, index, 0)):
-                again = await judge.judge(case, draw, context)
+                again = await judge.judge(draw.asked(case), draw, context)
         except UserError:
             broken.append(f"{where}: verdict: no recorded reply to the prompt that this draw makes")
             continue
@@ -226,7 +258,18 @@ def _samples(stored: Stored) -> Iterator[Sample]:
                 draw=draw,
                 context=stored.context_of(draw),
                 judgement=stored.judgements.get(draw.key),
+                system=_system(stored, draw),
+                earlier=stored.earlier_of(draw),
             )
+
+
+def _system(stored: Stored, draw: Draw) -> str | None:
+    """The system text of the prompt that the last turn was answered from."""
+    if draw.exchange is not None:
+        found = stored.by_key.get((draw.case, draw.index, draw.exchange))
+        return system_of(found.request) if found else None
+    said = [message.content for message in draw.prompt or () if message.role == "system"]
+    return "\n".join(said) or None
 
 
 def _conclusions(folder: RunFolder, stored: Stored) -> Iterator[str]:

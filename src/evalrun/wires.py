@@ -69,6 +69,17 @@ def asked(path: str, body: Any) -> Asked:
     return wire.asked(path, body) if wire and isinstance(body, dict) else Asked()
 
 
+def system_of(body: Any) -> str | None:
+    """The system text of a request, whether it stands among the messages or beside them; None without one."""
+    fields = _mapping(body)
+    messages = fields.get("messages")
+    said = [_content({"content": fields.get("system")})]
+    for message in messages if isinstance(messages, list) else []:
+        if _mapping(message).get("role") in ("system", "developer"):
+            said.append(_content(message))
+    return "\n".join(filter(None, said)) or None
+
+
 def output_of(path: str, reply: str) -> Output:
     """What a reply says, whole or streamed; no text where its path is of no known wire."""
     wire = wire_of(path)

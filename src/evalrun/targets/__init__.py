@@ -20,7 +20,8 @@ class Offers(Record):
 
     ``retrieval``: it retrieves apart from answering, so that one context serves all draws. ``contexts``: it
     returns what it retrieved. ``ids``: its chunks have ids of their own. ``seed``: it passes a seed on to its
-    model. ``prompt``: it returns the prompt it sent.
+    model. ``prompt``: it returns the prompt it sent. ``overlay``: a question may plant sections in its index
+    and text after its system prompt.
     """
 
     retrieval: bool = False
@@ -28,6 +29,7 @@ class Offers(Record):
     ids: bool = False
     seed: bool = False
     prompt: bool = False
+    overlay: bool = False
 
 
 class BadReply(UnavailableError):

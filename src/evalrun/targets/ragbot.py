@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from evalrun.errors import UnavailableError
 from evalrun.http import Service, Watch
-from evalrun.records import Case, Context, Record, Reply
+from evalrun.records import Attack, Case, Context, Record, Reply
 from evalrun.targets import TARGETS, BadReply, Offers
 
 R = TypeVar("R", bound=BaseModel)
@@ -28,7 +28,7 @@ class Ragbot:
     """A running ``ragbot serve --trace``."""
 
     Options = RagbotOptions
-    offers = Offers(retrieval=True, contexts=True, ids=True, seed=True, prompt=True)
+    offers = Offers(retrieval=True, contexts=True, ids=True, seed=True, prompt=True, overlay=True)
 
     def __init__(
         self, options: RagbotOptions, service: Service, *, temperature: float | None, max_tokens: int | None
@@ -54,6 +54,7 @@ class Ragbot:
             "question": case.question,
             "k": self._options.k,
             "history": [turn.model_dump() for turn in case.history],
+            **_overlay(case.attack),
         }
         response = await self._service.call("POST", "/retrieve", body)
         return _parsed("/retrieve", response, Context)
@@ -66,10 +67,19 @@ class Ragbot:
             "context": context.model_dump(),
             "history": [turn.model_dump() for turn in case.history],
             "seed": seed,
+            **_overlay(case.attack),
             **{name: value for name, value in self._sampling.items() if value is not None},
         }
         response = await self._service.call("POST", "/answer", body, watch=watch)
         return _parsed("/answer", response, Reply)
+
+
+def _overlay(attack: Attack | None) -> dict[str, Any]:
+    """What an attack plants; nothing at all for a question that plants nothing."""
+    if attack is None or not attack.needs_overlay:
+        return {}
+    sections = [section.model_dump() for section in attack.planted]
+    return {"overlay": {"system_suffix": attack.system_suffix, "sections": sections}}
 
 
 def _refused(path: str, response: httpx.Response) -> UnavailableError:
