@@ -167,10 +167,10 @@ def test_a_real_drop_turns_it_red_and_no_change_does_not(project: Project) -> No
     project.model.say = lambda body: REFUSAL
     done = project.run("--live")
     assert (ExitCode.GATE_FAILED, "fails") == verdict_of(done)
-    for words in ("grounded, answerable (drop)", "drop <= .4", "from 1.0 in the baseline"):
+    for words in ("grounded, answerable (drop)", "drop <= .40", "from 1.0 in the baseline"):
         assert words in done.text
     for name, expected in {
-        "junit.xml": 'name="grounded, answerable (drop) drop &lt;= .4"',
+        "junit.xml": 'name="grounded, answerable (drop) drop &lt;= .40"',
         "summary.md": "grounded, answerable (drop)",
         "report.html": 'class="ghost"',
     }.items():

@@ -423,14 +423,18 @@ class Gate(GateRules):
     @property
     def name(self) -> str:
         """``metric, group``, and what else keeps it apart: unique in a config."""
-        drop = " (drop)" if self.max_drop is not None else ""
-        return f"{self.metric}, {self.group}{drop}" + (" (this list)" if self.infer == "this_set" else "")
+        marks = ["drop"] if self.max_drop is not None else []
+        marks += ["this list"] if self.infer == "this_set" else []
+        return f"{self.metric}, {self.group}" + (f" ({', '.join(marks)})" if marks else "")
 
     @property
     def needs(self) -> str:
         """``>= .75``, ``<= .10`` or ``drop <= .05``."""
         if self.max_drop is not None:
-            return f"drop <= {self.max_drop:.2g}".replace(" 0.", " .")
+            margin = (
+                f"{self.max_drop:.2f}" if round(self.max_drop, 2) == self.max_drop else str(self.max_drop)
+            )
+            return f"drop <= {margin}".replace(" 0.", " .")
         bound = self.min if self.min is not None else self.max
         sign = ">=" if self.min is not None else "<="
         return f"{sign} {bound:.2f}".replace(" 0.", " .")

@@ -14,7 +14,7 @@ from lxml import html
 from make_run import hostile_texts, make_run
 
 from evalrun.journal import RunFolder
-from evalrun.records import Case, Chunk, Quote
+from evalrun.records import BaselineInfo, BaselineValue, Case, Chunk, Gate, Quote, Verdict
 from evalrun.reports.console import look
 from evalrun.reports.detail import TEXT_MOST, relevant
 from evalrun.reports.html import LIST_PER_GATE, LIST_WORST, render, strips
@@ -54,6 +54,40 @@ def test_every_chart_has_its_table(quality: RunFolder) -> None:
     counted = tree.xpath("//section[@id='grid']//tbody/tr")
     assert 192 == sum(int(row.findall("td")[1].text) for row in counted)
     assert 192 == sum(int(cell.text) for row in counted for cell in row.findall("td")[2:])
+
+
+def test_the_baseline_is_a_ghost(tmp_path: Path) -> None:
+    """A drop is drawn around what the baseline had, against the least it may be; figures have ghosts too."""
+    drop = Verdict(
+        gate=Gate(metric="grounded", group="answerable", max_drop=0.05),
+        decision="undecided", value=-0.1, low=-0.3, high=0.1, baseline=0.8, n=36,
+    )  # fmt: skip
+    kept = BaselineInfo(
+        name="quality.baseline.jsonl", sha256="sha256:0", config_digest="sha256:1",
+        values=(
+            BaselineValue(metric="grounded", group="answerable", value=0.8),
+            BaselineValue(metric="faithful", group="all", value=0.6),
+        ),
+    )  # fmt: skip
+    tree = page(make_run(tmp_path / "r", verdicts=(drop,), baseline=kept))
+    (bar,) = tree.get_element_by_id("gate-grounded-answerable-drop").xpath(".//svg[contains(@class, 'bar')]")
+    assert {"ghost": ["80.00%"], "dot": ["70.00%"]} == {
+        name: bar.xpath(f".//circle[@class='{name}']/@cx") for name in ("ghost", "dot")
+    }
+    assert ["50.00%", "90.00%"] == [bar.xpath(f".//line[@class='span']/@{end}")[0] for end in ("x1", "x2")]
+    assert ["75.00%"] == bar.xpath(".//line[@class='bound']/@x1")
+    assert ["80.00%", "60.00%"] == sorted(
+        tree.xpath("//section[@id='figures']//circle[@class='ghost']/@cx"), reverse=True
+    )
+    row = " ".join(tree.xpath("//section[@id='gates']//tbody/tr")[0].text_content().split())
+    assert "grounded, answerable (drop)UNDECIDEDdrop <= .05-.10-.30+.10.8036" in row
+    assert "grey ring" in text(tree, "gates")
+
+
+def test_without_a_baseline_there_is_no_ghost(quality: RunFolder) -> None:
+    """Nor a word of it."""
+    assert [] == page(quality).xpath("//circle[@class='ghost']")
+    assert "grey ring" not in text(page(quality), "gates")
 
 
 def test_console_points_to_an_anchor_of_the_page(quality: RunFolder) -> None:
