@@ -240,7 +240,7 @@ def test_an_unknown_key_comes_with_the_nearest_known_one(tmp_path: Path, text: s
 
 def test_missing_keys_are_named(tmp_path: Path) -> None:
     """What has no default must be there."""
-    assert [f"1:1: '{name}' is missing" for name in ("name", "dataset", "target", "scorers")] == refused(
+    assert [f"1:1: '{name}' is missing" for name in ("name", "target", "scorers", "dataset")] == refused(
         tmp_path, "draws: 1\n"
     )
 

@@ -19,7 +19,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
         "beside drop_gates attempts probes",
         "scorers",
-        "planning outlook pipeline conclusion verify runner forecast view labelled",
+        "suite planning outlook pipeline conclusion verify runner forecast view labelled",
         "cli",
     ),
     "ragbot": (

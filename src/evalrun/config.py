@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from evalrun.dataset import GROUPS
 from evalrun.errors import InputError, Problem
 from evalrun.records import Gate, Metric
 from evalrun.reducers import split
@@ -67,6 +68,7 @@ def _checked(
     if isinstance(judge := value.get("judge"), dict) and env.get("OLLAMA_HOST"):
         value["judge"] = {"base_url": env["OLLAMA_HOST"], **judge}
     config, more = check(RunConfig, value, document, context=context)
+    more += _one_source(value, document)
     # A text with an unset variable in it is no address, path or number either: the cause is enough.
     told = {problem.where for problem in document.problems}
     problems = document.problems + [problem for problem in problems + more if problem.where not in told]
@@ -75,6 +77,16 @@ def _checked(
     config = config.model_copy(update={"target": config.target.model_copy(update={"options": options})})
     config._document = document
     return config
+
+
+def _one_source(value: Mapping[str, Any], document: Document) -> list[Problem]:
+    """Questions come from a dataset or from an attack suite, never from both."""
+    if "redteam" in value and "dataset" in value:
+        return [Problem(document.where_key(("redteam",)), "'redteam' beside 'dataset'", "keep one of them")]
+    if not {"redteam", "dataset"} & value.keys():
+        hint = "name a file of questions; for attacks: redteam: {}"
+        return [Problem(document.where(()), "'dataset' is missing", hint)]
+    return []
 
 
 def _registered_options(kind: str) -> type[BaseModel]:
@@ -242,10 +254,6 @@ def _unusable(gate: Gate, metric: Metric) -> str:
         return f"'{gate.metric}' is a quantity; a gate needs a rate or a score"
     if gate.infer == "this_set" and not metric.deterministic:
         return f"'infer: this_set' is for deterministic metrics; '{gate.metric}' is not one"
-    if (
-        metric.population != "all"
-        and gate.group in ("all", "answerable", "unanswerable")
-        and gate.group != metric.population
-    ):
+    if metric.population != "all" and gate.group in GROUPS and gate.group != metric.population:
         return f"'{gate.metric}' counts {metric.population} cases only: write group: {metric.population}"
     return ""

@@ -39,7 +39,8 @@ class Progress(Protocol):
 class Tally:
     """What is known of a run beside its journals: how its draws ended, and what the judge needed.
 
-    ``ended`` holds the last words of a bot that ended by itself.
+    ``ended`` holds the last words of a bot that ended by itself; ``decided`` counts the answers that code
+    read alone.
     """
 
     draws: Counter[str] = field(default_factory=Counter)
@@ -47,6 +48,7 @@ class Tally:
     judgements: Counter[str] = field(default_factory=Counter)
     corrections: Counter[str] = field(default_factory=Counter)
     reasks: int = 0
+    decided: int = 0
     broken: list[str] = field(default_factory=list)
     out_of_budget: str = ""
     ended: str = ""
@@ -94,8 +96,8 @@ class Pipeline:
     @property
     def whole(self) -> bool:
         """Whether every draw of an unfiltered plan was answered and judged."""
-        judged = self.plan.draws if self.judge else 0
         tally = self.tally
+        judged = self.plan.draws - tally.decided if self.judge else 0
         return (
             not self.plan.partial
             and tally.draws["ok"] == self.plan.draws
@@ -144,6 +146,10 @@ class Pipeline:
         if index == 0:
             self._score(sample, per="case")
         if drawn.draw.error is not None or self.judge is None:
+            self._score(sample, per="draw")
+        elif not any(scorer.judged and scorer.asks(sample) for scorer in self.plan.scorers):
+            self.tally.decided += 1
+            self.progress.judged(True)
             self._score(sample, per="draw")
         else:
             answered.put_nowait(sample)

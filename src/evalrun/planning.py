@@ -22,9 +22,11 @@ from evalrun.errors import InputError, Problem, UserError
 from evalrun.gates import infeasible
 from evalrun.judge.rubric import Rubric, load_rubric
 from evalrun.records import Case, Gate, Metric
+from evalrun.registry import nearest
 from evalrun.sampler import Seeds
-from evalrun.scorers import Scorer, all_metrics, build, build_all
+from evalrun.scorers import Scorer, all_metrics, build, build_all, every_draw
 from evalrun.settings import RunConfig
+from evalrun.suite import load_suite
 from evalrun.targets import TARGETS
 
 T = TypeVar("T")
@@ -37,32 +39,62 @@ class Selection:
     cases: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     limit: int | None = None
+    techniques: tuple[str, ...] = ()
+    goals: tuple[str, ...] = ()
+    converters: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        parts = [f"--case {name}" for name in self.cases]
-        parts += [f"--category {name}" for name in self.categories]
+        parts = [f"--{option} {name}" for option, names in self._named for name in names]
         parts += [f"--limit {self.limit}"] if self.limit is not None else []
         return " ".join(parts)
 
+    @property
+    def _named(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Option → what was asked for."""
+        return (
+            ("case", self.cases),
+            ("category", self.categories),
+            ("technique", self.techniques),
+            ("goal", self.goals),
+            ("converter", self.converters),
+        )
+
     def apply(self, cases: Sequence[Case]) -> tuple[Case, ...]:
-        """The cases that are meant, in their order.
+        """The cases that are meant, in their order: of each option that is given, any of its names.
 
         Raises:
             UserError: a name that no case or category has, or nothing left.
         """
-        unknown = sorted(set(self.cases) - {case.id for case in cases})
-        unknown += sorted(set(self.categories) - {case.category for case in cases})
-        if unknown:
-            raise UserError(f"{self}: the dataset has no '{unknown[0]}'", "list them: evalrun list CONFIG")
+        names = {option: set[str]() for option, _ in self._named}
+        for case in cases:
+            for option, found in _names_of(case).items():
+                names[option] |= found
+        for option, wanted in self._named:
+            if unknown := sorted(set(wanted) - names[option]):
+                raise UserError(
+                    f"--{option} {unknown[0]}: the dataset has no '{unknown[0]}'",
+                    nearest(unknown[0], names[option]) or "list them: evalrun list CONFIG",
+                )
         chosen = [
             case
             for case in cases
-            if (not self.cases or case.id in self.cases)
-            and (not self.categories or case.category in self.categories)
+            if all(not wanted or _names_of(case)[option] & set(wanted) for option, wanted in self._named)
         ]
         if not chosen or self.limit == 0:
             raise UserError(f"{self}: no case is left", "loosen the filter")
         return tuple(chosen[: self.limit])
+
+
+def _names_of(case: Case) -> dict[str, set[str]]:
+    """Option of a selection → the names by which it finds this case."""
+    attack = case.attack
+    return {
+        "case": {case.id},
+        "category": {case.category},
+        "technique": {attack.technique} if attack else set(),
+        "goal": {attack.goal} if attack else set(),
+        "converter": set(attack.converters) if attack else set(),
+    }
 
 
 @dataclass(frozen=True)
@@ -104,7 +136,7 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
         UserError: a selection that leaves nothing.
     """
     problems: list[Problem] = []
-    dataset = _or_problems(lambda: load_dataset(config.dataset.path, config.dataset.columns), problems)
+    dataset = _or_problems(lambda: _asked(config), problems)
     judge = config.judge
     rubric = _or_problems(lambda: load_rubric(judge.rubric) if judge else None, problems)
     scorers = _or_problems(lambda: scorers_of(config), problems) or ()
@@ -119,19 +151,27 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
         problems += _unfit(config, baseline, scorers, dataset)
     if problems:
         raise InputError(problems)
+    turns = {case.id: len(case.turns) for case in dataset.cases}
     partial = str(selection) if selection and str(selection) else None
     return Plan(
         config=config,
         mode=mode,
         dataset=dataset,
         cases=selection.apply(dataset.cases) if selection else dataset.cases,
-        seeds=Seeds.assign([case.id for case in dataset.cases], config.draws),
+        seeds=Seeds.assign(turns, config.draws, turns),
         scorers=scorers,
         rubric=rubric,
         partial=partial,
         baseline=None if partial else baseline,
         notes=() if partial or baseline is None else _prospects(config, baseline, scorers, dataset.cases),
     )
+
+
+def _asked(config: RunConfig) -> Dataset:
+    """The dataset of a config, or its attack suite."""
+    if config.dataset is None:
+        return load_suite(config, target_of(config).offers)
+    return load_dataset(config.dataset.path, config.dataset.columns)
 
 
 def scorers_of(config: RunConfig) -> tuple[Scorer, ...]:
@@ -159,7 +199,7 @@ def _or_problems(load: Callable[[], T], problems: list[Problem]) -> T | None:
 def _unmet_needs(config: RunConfig, scorers: Sequence[Scorer], mode: Mode) -> list[Problem]:
     problems = []
     for index, scorer in enumerate(scorers):
-        if scorer.judged and config.judge is None:
+        if scorer.judged and scorer.asks is every_draw and config.judge is None:
             where = config.where("scorers", index)
             problems.append(Problem(where, f"scorer '{scorer.name}' needs a judge", "add a judge section"))
     if mode != "live" and config.cassette is None:

@@ -275,7 +275,8 @@ class RunConfig(Record):
     """One config file, checked. Paths are joined to the folder it lies in."""
 
     name: Annotated[str, AfterValidator(_folder_name)]
-    dataset: DatasetConfig
+    dataset: DatasetConfig | None = None
+    redteam: AttacksConfig | None = None
     target: TargetConfig
     cassette: CassetteConfig | None = None
     draws: int = Field(default=1, ge=1, le=1000)
@@ -320,6 +321,8 @@ class RunConfig(Record):
         same file gives the same bytes on every machine.
         """
         shown = self.model_dump(mode="json")
+        # Exactly one of the two stands in a config; the other is no part of what was asked.
+        del shown["dataset" if self.dataset is None else "redteam"]
         if isinstance(self.target.options, BaseModel):
             shown["target"] |= self.target.options.model_dump(mode="json", exclude={"url"})
         for loc, text in self._document.from_env.items():

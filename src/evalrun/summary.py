@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalrun import stats
+from evalrun.dataset import GROUPS
 from evalrun.records import Bounds, Case, Estimate, Metric, Score
 from evalrun.reducers import reduce, split
 from evalrun.stats import Interval
@@ -50,10 +51,10 @@ class Table:
 
 
 def groups_of(metric: Metric, cases: Sequence[Case]) -> dict[str, list[Case]]:
-    """The groups a metric is estimated in: its populations (and ``all`` if it counts all), and categories."""
+    """The groups a metric is estimated in: its population (``all`` too if it counts all), and finer ones."""
     members = [case for case in cases if metric.population in ("all", case.population)]
-    names = ["all", "answerable", "unanswerable"] if metric.population == "all" else [metric.population]
-    names += list(dict.fromkeys(case.category for case in members))
+    names: list[str] = list(GROUPS) if metric.population == "all" else [metric.population]
+    names += dict.fromkeys(group for case in members for group in case.groups if group not in GROUPS)
     return {name: [case for case in members if name in case.groups] for name in names}
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import click
+
+if TYPE_CHECKING:
+    from evalrun.cassette import Mode
+    from evalrun.planning import Plan
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -46,23 +51,40 @@ def run(
 
     Without --live or --record, recorded replies are replayed: no key, no model, no network.
     """
+    from evalrun.planning import Selection, load, make_plan
+
+    mode = mode_of(live, record, record_missing)
+    if draws is not None:
+        overrides = (*overrides, f"draws={draws}")
+    plan = make_plan(load(config, overrides), mode, Selection(cases, categories, limit))
+    carry_out(plan, output, refresh=record_missing, full=full, quiet=quiet, as_json=as_json)
+
+
+def mode_of(live: bool, record: bool, record_missing: bool) -> Mode:
+    """Where model replies come from.
+
+    Raises:
+        UserError: more than one way is asked for.
+    """
+    from evalrun.errors import UserError
+
+    if live + record + record_missing > 1:
+        raise UserError("--live, --record and --record-missing exclude each other", "choose one")
+    return "live" if live else "record" if record or record_missing else "replay"
+
+
+def carry_out(
+    plan: Plan, output: Path | None, *, refresh: bool, full: bool, quiet: bool, as_json: bool
+) -> NoReturn:
+    """Run a plan into a new folder, show what it came to, and end with its exit code."""
     import asyncio
     import signal
 
-    from evalrun.cassette import Mode
-    from evalrun.errors import UserError
     from evalrun.folders import give_back, new_run_folder
-    from evalrun.planning import Selection, load, make_plan
     from evalrun.reports.console import print_json, print_run
     from evalrun.reports.progress import Progress
     from evalrun.runner import Result, execute
 
-    if live + record + record_missing > 1:
-        raise UserError("--live, --record and --record-missing exclude each other", "choose one")
-    mode: Mode = "live" if live else "record" if record or record_missing else "replay"
-    if draws is not None:
-        overrides = (*overrides, f"draws={draws}")
-    plan = make_plan(load(config, overrides), mode, Selection(cases, categories, limit))
     folder = new_run_folder(output, plan.config.name)
     progress = Progress(io.StringIO() if quiet or as_json else sys.stderr)
 
@@ -72,7 +94,7 @@ def run(
         on_interrupt = signal.getsignal(signal.SIGINT)
         stop = on_interrupt if callable(on_interrupt) else signal.default_int_handler
         signal.signal(signal.SIGTERM, stop)
-        return await execute(plan, folder, progress, refresh=record_missing)
+        return await execute(plan, folder, progress, refresh=refresh)
 
     try:
         result = asyncio.run(stoppable())

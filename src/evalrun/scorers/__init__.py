@@ -18,8 +18,17 @@ from evalrun.registry import Registry, nearest, parse_spec
 Measured = bool | float | None
 
 
+class Unscored(Exception):
+    """Raised by a measurement that cannot tell; the text, ``kind: what``, is why there is no score."""
+
+
 def always(case: Case) -> bool:
     """Applies to every case."""
+    return True
+
+
+def every_draw(sample: Sample) -> bool:
+    """The judge reads every draw."""
     return True
 
 
@@ -28,7 +37,8 @@ class Scorer:
     """A measurement with a canonical name.
 
     ``measure`` gives a value for each metric of the sample's population: a bool is a rate, a number a score,
-    None is not applicable. ``applies`` says beforehand which cases can be measured.
+    None is not applicable. ``applies`` says beforehand which cases can be measured, ``asks`` which draws of a
+    judged scorer the judge must read: where code can decide, no model is asked.
     """
 
     name: str
@@ -36,6 +46,7 @@ class Scorer:
     measure: Callable[[Sample], Mapping[str, Measured]]
     applies: Callable[[Case], bool] = always
     needs: frozenset[str] = frozenset()
+    asks: Callable[[Sample], bool] = every_draw
 
     @property
     def judged(self) -> bool:
@@ -111,6 +122,8 @@ def score(scorer: Scorer, sample: Sample, *, per: str) -> list[Score]:
     if reason is None:
         try:
             values = scorer.measure(sample)
+        except Unscored as fault:
+            reason = str(fault)
         except Exception as error:  # a scorer may be a plugin: its fault is a missing score, not a lost run
             reason = f"scorer: {type(error).__name__}: {error}"
     if reason is not None:
@@ -126,7 +139,7 @@ def _unmeasurable(scorer: Scorer, sample: Sample, per: str) -> str | None:
             return error
     if "context" in scorer.needs and sample.context is None:
         return "context: the bot returns none"
-    if scorer.judged:
+    if scorer.judged and scorer.asks(sample):
         if sample.judgement is None:
             return "judge: no verdict"
         if sample.judgement.error is not None:

@@ -1,0 +1,119 @@
+"""``evalrun redteam``: an attack suite through the pipeline of ``run``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from evalrun.cli.commands import carry_out, mode_of
+
+if TYPE_CHECKING:
+    from evalrun.planning import Plan
+    from evalrun.records import Case
+
+DEFAULT = Path("configs/redteam.yaml")
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("config", type=_FILE, default=DEFAULT)
+@click.option("--list", "listed", is_flag=True, help="Show the attacks that apply, and ask nothing.")
+@click.option("--technique", "techniques", multiple=True, help="Only this technique; evaluates no gates.")
+@click.option("--goal", "goals", multiple=True, help="Only this goal; evaluates no gates.")
+@click.option("--converter", "converters", multiple=True, help="Only in this disguise; evaluates no gates.")
+@click.option("--case", "cases", multiple=True, metavar="ID", help="Only this attack; evaluates no gates.")
+@click.option("--limit", type=click.IntRange(min=0), help="Only the first N; evaluates no gates.")
+@click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the attacks as a dataset."
+)
+@click.option("--live", is_flag=True, help="Ask the real models; store nothing.")
+@click.option("--fresh", is_flag=True, help="With --live: canaries that nobody has seen.")
+@click.option("--record", is_flag=True, help="Ask for what has no recording; a stale one: exit 4.")
+@click.option("--record-missing", is_flag=True, help="As --record, and replace stale recordings.")
+@click.option("--draws", type=click.IntRange(min=1), help="Answers an attack.")
+@click.option("--output", type=click.Path(path_type=Path), help="Run folder (default: runs/MMDD-NAME).")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a value.")
+@click.option("--full", is_flag=True, help="Show every table.")
+@click.option("--quiet", "-q", is_flag=True, help="Show the gates and the verdict only.")
+@click.option("--json", "as_json", is_flag=True, help="Print run.json instead.")
+def redteam(
+    config: Path,
+    listed: bool,
+    techniques: tuple[str, ...],
+    goals: tuple[str, ...],
+    converters: tuple[str, ...],
+    cases: tuple[str, ...],
+    limit: int | None,
+    save: Path | None,
+    live: bool,
+    fresh: bool,
+    record: bool,
+    record_missing: bool,
+    draws: int | None,
+    output: Path | None,
+    overrides: tuple[str, ...],
+    full: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Attack the bot of CONFIG (default: configs/redteam.yaml), and say what its silence is worth.
+
+    Without --live or --record, recorded replies are replayed: no key, no model, no network.
+    """
+    import secrets
+
+    from evalrun.errors import UserError
+    from evalrun.planning import Selection, load, make_plan
+    from evalrun.suite import saved
+
+    mode = mode_of(live, record, record_missing)
+    if fresh and not live:
+        raise UserError("--fresh goes with --live", "a recording is found by its canaries")
+    if draws is not None:
+        overrides = (*overrides, f"draws={draws}")
+    if fresh:
+        overrides = (*overrides, f"redteam.seed={secrets.token_hex(16)!r}")
+    loaded = load(config, overrides)
+    if loaded.redteam is None:
+        raise UserError(f"{config}: no attacks in it", "add redteam: {}, or use evalrun run")
+    selection = Selection(cases, (), limit, techniques, goals, converters)
+    plan = make_plan(loaded, "live" if listed or save else mode, selection)
+    if save is not None:
+        save.write_bytes(saved(plan.cases))
+        click.echo(f"{save}: {_counted(plan.cases)}")
+    if listed:
+        _show(plan)
+    if listed or save is not None:
+        return
+    if not (quiet or as_json):
+        click.echo(f"{_counted(plan.cases)}{''.join(f'; {note}' for note in plan.dataset.notes)}", err=True)
+    carry_out(plan, output, refresh=record_missing, full=full, quiet=quiet, as_json=as_json)
+
+
+def _counted(cases: Sequence[Case]) -> str:
+    attacks = sum(case.population == "attacks" for case in cases)
+    twins = sum(case.population == "twins" for case in cases)
+    return f"{attacks} attacks and {twins} benign twins apply"
+
+
+def _show(plan: Plan) -> None:
+    from evalrun.reports.words import one_line
+
+    for case in plan.cases:
+        attack = case.attack
+        if attack is None:
+            continue
+        kind = f"twin of {attack.benign_of}" if attack.benign_of else " ".join(attack.owasp)
+        cells = (case.id, attack.technique, attack.goal, attack.severity, kind)
+        widths = (28, 18, 16, 9, 0)
+        row = (f"{one_line(text):<{width}}" for text, width in zip(cells, widths, strict=True))
+        click.echo(" ".join(row).rstrip())
+    click.echo(_counted(plan.cases))
+    for note in plan.dataset.notes:
+        click.echo(one_line(note))
+
+
+ALL = (redteam,)
