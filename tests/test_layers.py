@@ -17,7 +17,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "cassette http process",
         "settings config dataset labels journal folders targets models",
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
-        "beside drop_gates attempts probes",
+        "beside drop_gates attempts probes detectors",
         "scorers",
         "suite planning outlook pipeline conclusion verify runner forecast view labelled",
         "cli",
