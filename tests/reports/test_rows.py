@@ -38,3 +38,15 @@ def test_lost_draw_is_not_counted_as_wrong(quality: RunFolder) -> None:
     row = next(row for row in read_rows(quality).rows if row.id == "out-of-corpus-05")
     assert 2 == row.results["right"].scored
     assert 1 == row.results["right"].failed
+
+
+def test_among_equals_the_plainly_invented_comes_first(quality: RunFolder) -> None:
+    """Of two questions that are equally wrong, the one with a name or number out of nowhere leads."""
+    rows = read_rows(quality)
+    order = [
+        (result.value, row.invented)
+        for row in rows.worst()
+        if (result := row.results["right"]).value is not None and not result.failed
+    ]
+    assert any(count for _, count in order)
+    assert order == sorted(order, key=lambda pair: (pair[0], -pair[1]))

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from evalrun.journal import RunFolder
-from evalrun.records import Case, Context, Draw, Judgement, Metric, Score
+from evalrun.records import Case, Claim, Context, Draw, Judgement, Metric, Score
 from evalrun.reports.words import MET_OUTCOMES, OUTCOMES, one_line
 
 ERROR = "error"
@@ -51,6 +51,8 @@ class Row:
     population: str
     states: list[str]
     results: dict[str, Result] = field(default_factory=dict)
+    invented: int = 0
+    """Answers with a name or number that nobody gave the bot: the surest sign there is."""
 
     @property
     def flips(self) -> bool:
@@ -76,11 +78,11 @@ class Rows:
     lead: Metric | None
 
     def worst(self) -> list[Row]:
-        """Worst first: by the lead metric, then what failed to be scored.
+        """Worst first: by the lead metric, then what is plainly invented, then what failed to be scored.
 
         Among equals the categories take turns, so that a short list shows every kind of trouble.
         """
-        turn: Counter[tuple[tuple[float, int], str]] = Counter()
+        turn: Counter[tuple[tuple[float, int, int], str]] = Counter()
         ranked = []
         for place, row in enumerate(self.rows):
             badness = self._badness(row)
@@ -88,13 +90,13 @@ class Rows:
             turn[badness, row.category] += 1
         return [row for *_, row in sorted(ranked, key=lambda item: item[:3])]
 
-    def _badness(self, row: Row) -> tuple[float, int]:
+    def _badness(self, row: Row) -> tuple[float, int, int]:
         result = row.results.get(self.lead.id) if self.lead else None
         lost = max((found.failed for found in row.results.values()), default=0)
         value = goodness(self.lead, result)
         if value is None:
-            return (0.999 if lost or ERROR in row.states else 1.0, -lost)
-        return (min(value, 0.999) if lost else value, -lost)
+            return (0.999 if lost or ERROR in row.states else 1.0, -row.invented, -lost)
+        return (min(value, 0.999) if lost else value, -row.invented, -lost)
 
     def unmet(self) -> list[Row]:
         """The questions on which something is wrong or missing, worst first."""
@@ -139,7 +141,14 @@ def _join(path: Path, journals: tuple[tuple[str, str], ...]) -> Rows:
     for score in folder.scores():
         if score.case in rows:
             _add(rows[score.case], score, lead)
+    for judgement in folder.judgements():
+        if judgement.case in rows and any(map(_invented, judgement.claims)):
+            rows[judgement.case].invented += 1
     return Rows(list(rows.values()), lead)
+
+
+def _invented(claim: Claim) -> bool:
+    return claim.decided_by == "novel_terms" and not claim.supported
 
 
 def _set_state(row: Row, index: int, state: str) -> None:
@@ -198,7 +207,8 @@ def because(row: Row, detail: Detail, events: Mapping[str, str]) -> str:
     for index, state in enumerate(row.states):
         judgement = detail.judgements.get(index)
         if state in ("unsupported", "answered") and judgement and judgement.unsupported:
-            first = next(claim for claim in judgement.claims if not claim.supported)
+            unsupported = [claim for claim in judgement.claims if not claim.supported]
+            first = next(filter(_invented, unsupported), unsupported[0])
             word = "no quote for" if first.decided_by == "quotes" else "invented"
             return f'{word}: "{one_line(first.claim, 120)}"'
         if state in OUTCOMES and state not in MET_OUTCOMES:
