@@ -13,13 +13,14 @@ SRC = Path(__file__).parent.parent / "src"
 LAYERS: dict[str, tuple[str, ...]] = {
     "evalrun": (
         "errors digest stats ranking language textfile wires owasp converters canaries",
-        "records registry reducers jsonl provenance yamlfile validation pins",
+        "records registry reducers jsonl provenance yamlfile validation pins plugins",
         "cassette http process",
         "settings config dataset labels journal folders targets models",
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
-        "beside drop_gates attempts probes detectors",
+        "probing beside drop_gates attempts probes detectors",
         "scorers",
-        "suite planning outlook pipeline conclusion verify runner forecast view labelled",
+        "suite planning outlook pipeline conclusion verify runner forecast view labelled "
+        "starter importing exporting schemas",
         "cli",
     ),
     "ragbot": (

@@ -49,14 +49,18 @@ def run(
 ) -> None:
     """Ask a bot every question of CONFIG, judge, measure, and evaluate the gates.
 
-    Without --live or --record, recorded replies are replayed: no key, no model, no network.
+    Without --live or --record, recorded replies are replayed: no key, no model, no network. A config without
+    a cassette has nothing to replay: there the bot is asked.
     """
     from evalrun.planning import Selection, load, make_plan
 
     mode = mode_of(live, record, record_missing)
     if draws is not None:
         overrides = (*overrides, f"draws={draws}")
-    plan = make_plan(load(config, overrides), mode, Selection(cases, categories, limit))
+    loaded = load(config, overrides)
+    if mode == "replay" and loaded.cassette is None:
+        mode = "live"
+    plan = make_plan(loaded, mode, Selection(cases, categories, limit))
     carry_out(plan, output, refresh=record_missing, full=full, quiet=quiet, as_json=as_json)
 
 

@@ -111,8 +111,11 @@ def goodness(metric: Metric | None, result: Result | None) -> float | None:
 
 
 def lead_metric(metrics: Iterable[Metric]) -> Metric | None:
-    """``right`` where it was measured, else the first metric that can be good or bad."""
-    found = [metric for metric in metrics if metric.kind != "quantity"]
+    """``right`` where it was measured, else the first metric that can be good or bad.
+
+    That an answer only declines is neither: it depends on the question.
+    """
+    found = [metric for metric in metrics if metric.kind != "quantity" and metric.id != "refusal_rule"]
     named = [metric for metric in found if metric.id == "right"]
     rates = [metric for metric in found if metric.kind == "rate" and metric.better == "higher"]
     return next(iter(named or rates or found), None)

@@ -1,0 +1,225 @@
+"""The commands that begin and end with files of other tools: a first project, questions in, answers out."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from evalrun.records import Case
+    from evalrun.starter import Kind
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_KINDS = ("http", "openai", "command", "python", "ragbot")
+_URLS = {
+    "http": "http://127.0.0.1:8000",
+    "openai": "http://127.0.0.1:8080/v1",
+    "ragbot": "http://127.0.0.1:8765",
+}
+_FOR = {
+    "url": ("http", "openai", "ragbot"),
+    "headers": ("http",),
+    "body": ("http", "command", "python"),
+    "answer": ("http", "command", "python"),
+    "contexts": ("http", "command", "python", "openai"),
+    "model": ("openai",),
+    "key_env": ("openai",),
+    "command": ("command",),
+    "function": ("python",),
+}
+_FLAGS = {"headers": "--header", "body": "--request"}
+_REQUEST = 'write it like --request \'{"question": "{question}"}\''
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.option("--target", "kind", type=click.Choice(_KINDS), help="What kind of bot it is.")
+@click.option("--url", help="http, openai, ragbot: its address. A bot behind http is asked one question.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help='http: as "X-Key=${BOT_KEY}".')
+@click.option("--request", metavar="JSON", help='What it takes: \'{"question": "{question}"}\'.')
+@click.option("--answer", metavar="JMESPATH", help="Where its reply holds the answer.")
+@click.option("--contexts", metavar="JMESPATH", help="Where its reply holds what was retrieved.")
+@click.option("--model", help="openai: the model's name.")
+@click.option("--key-env", metavar="NAME", help="openai: the variable that holds the key.")
+@click.option("--command", "program", metavar="LINE", help="command: how the program is started.")
+@click.option("--function", metavar="MODULE:NAME", help="python: the function, seen from DIR.")
+@click.option("--judge", metavar="PROVIDER/MODEL", help="A model that reads the answers.")
+@click.option("--questions", type=_FILE, metavar="FILE", help="Your own, as evalrun import takes them.")
+@click.option("--name", help="What it is called (default: the folder's name).")
+def init(
+    folder: Path | None,
+    kind: Kind | None,
+    url: str | None,
+    headers: tuple[str, ...],
+    request: str | None,
+    answer: str | None,
+    contexts: str | None,
+    model: str | None,
+    key_env: str | None,
+    program: str | None,
+    function: str | None,
+    judge: str | None,
+    questions: Path | None,
+    name: str | None,
+) -> None:
+    """Write a config, ten questions and a CI workflow for your bot into DIR; overwrites nothing.
+
+    Asks on a terminal for what the options do not say. A bot behind http is asked one question, to see what
+    it takes and where its reply holds the answer; with --answer it is not.
+    """
+    from evalrun.starter import CONFIG, Answers, files_of, refuse_existing, write_files
+
+    into = folder or Path()
+    refuse_existing(into)
+    given = {
+        "url": url,
+        "headers": _pairs(headers),
+        "body": _template(request),
+        "answer": answer,
+        "contexts": contexts,
+        "model": model,
+        "key_env": key_env,
+        "command": tuple(shlex.split(program or "")),
+        "function": function,
+    }
+    chosen = kind or _ask("--target", "What kind of bot is it", _KINDS[0], _KINDS)
+    _refuse_strange(chosen, given)
+    details = given | _details(chosen, given)
+    answers = Answers.model_validate(
+        {"name": name or _name_of(into), "kind": chosen, "judge": judge, **details}
+    )
+    cases = _imported(questions) if questions else None
+    written = write_files(into, files_of(answers, cases))
+    _check(into / CONFIG, written)
+    for path in written:
+        click.echo(f"wrote {path}")
+    if cases is None:
+        click.echo("the ten questions fit any bot and tell little: put your own in their place")
+    click.echo(f"next: evalrun run {into / CONFIG}")
+
+
+def _ask(flag: str, text: str, default: str | None = None, choices: Sequence[str] = ()) -> str:
+    """What the user types; without a terminal the option must say it."""
+    from evalrun.errors import UserError
+
+    if not sys.stdin.isatty():
+        known = f": {', '.join(choices)}" if choices else ""
+        raise UserError(f"{flag} is missing, and there is no terminal to ask at", f"{text.lower()}{known}")
+    kind = click.Choice(choices) if choices else None
+    return str(click.prompt(text, default=default, type=kind))
+
+
+def _pairs(headers: Sequence[str]) -> dict[str, str]:
+    from evalrun.errors import UserError
+
+    if wrong := [text for text in headers if "=" not in text]:
+        raise UserError(
+            f"--header {wrong[0]}: is not NAME=VALUE", 'write it like --header "X-Key=${BOT_KEY}"'
+        )
+    return {name.strip(): value.strip() for name, _, value in (text.partition("=") for text in headers)}
+
+
+def _template(request: str | None) -> Any:
+    from evalrun.errors import UserError
+
+    if request is None:
+        return None
+    try:
+        template = json.loads(request)
+    except ValueError as fault:
+        raise UserError(f"--request: not valid JSON: {fault}", _REQUEST) from None
+    if '"{question}"' not in json.dumps(template):
+        raise UserError('--request: the question has no place: "{question}" is not in it', _REQUEST)
+    return template
+
+
+def _refuse_strange(kind: str, given: Mapping[str, Any]) -> None:
+    """Options of another kind of bot are a mistake."""
+    from evalrun.errors import UserError
+
+    for option, kinds in _FOR.items():
+        if given[option] and kind not in kinds:
+            flag = _FLAGS.get(option, f"--{option.replace('_', '-')}")
+            raise UserError(f"{flag} is not for --target {kind}", f"it is for {', '.join(kinds)}")
+
+
+def _details(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is still to be known of a bot of this kind."""
+    if kind == "command":
+        line = given["command"] or shlex.split(_ask("--command", "How is the program started"))
+        return {"command": tuple(line), **_shape(given)}
+    if kind == "python":
+        return {
+            "function": given["function"] or _ask("--function", "Which function", "bot:answer"),
+            **_shape(given),
+        }
+    url = given["url"] or _ask("--url", "At which address does it listen", _URLS[kind])
+    if kind == "http":
+        return {"url": url, **_looked_at(url, given)}
+    return {
+        "url": url,
+        "model": given["model"] or (_ask("--model", "Which model") if kind == "openai" else None),
+    }
+
+
+def _shape(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Request and answer as they are by default, where nothing else is said."""
+    return {"body": given["body"] or {"question": "{question}"}, "answer": given["answer"] or "answer"}
+
+
+def _looked_at(url: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Request, answer and contexts as options say, else as one question to the bot shows, else as asked."""
+    import asyncio
+
+    from evalrun.errors import UserError
+    from evalrun.probing import BODIES, probe
+    from evalrun.reports.words import one_line
+    from evalrun.starter import from_environment
+
+    if given["answer"]:
+        return _shape(given)
+    headers = {name: from_environment(text) for name, text in given["headers"].items()}
+    found = asyncio.run(probe(url, headers, [given["body"]] if given["body"] else BODIES))
+    click.echo(f"asked {url} one question:\n  {one_line(found.reply, 300)}")
+    contexts = given["contexts"] or found.contexts
+    click.echo(f"  it takes {json.dumps(found.body)}, answers at {found.answer}, contexts at {contexts}")
+    if sys.stdin.isatty():
+        answer = _ask("--answer", "Where is the answer (JMESPath)", found.answer)
+        contexts = _ask("--contexts", "Where is what was retrieved (- for nowhere)", contexts or "-")
+        return {"body": found.body, "answer": answer, "contexts": None if contexts == "-" else contexts}
+    if found.answer is None:
+        raise UserError(f"{url}: nothing in its reply looks like an answer", "say where it is with --answer")
+    return {"body": found.body, "answer": found.answer, "contexts": contexts}
+
+
+def _name_of(folder: Path) -> str:
+    """The folder's name, as the name of runs."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._")[:60].strip("-._")
+    return name or "bot"
+
+
+def _imported(path: Path) -> Sequence[Case]:
+    raise NotImplementedError(path)
+
+
+def _check(config: Path, written: Sequence[Path]) -> None:
+    """What was written can be run, or it is taken away again."""
+    from evalrun.errors import UserError
+    from evalrun.planning import load, make_plan
+
+    try:
+        make_plan(load(config), "live")
+    except UserError:
+        for path in written:
+            path.unlink()
+        raise
+
+
+ALL = (init,)

@@ -1,0 +1,203 @@
+"""One question to a bot of unknown shape: what it takes, and where its reply holds answer and contexts.
+
+Owns the guesses, which a user sees before they count. Asking in earnest belongs to ``targets``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from evalrun.errors import UnavailableError
+from evalrun.http import Limits, Service
+
+ASKED = "What can you help me with?"
+SLOT = "{question}"
+BODIES: tuple[Any, ...] = (
+    *({name: SLOT} for name in ("question", "query", "message", "input", "prompt", "text")),
+    {"messages": [{"role": "user", "content": SLOT}]},
+)
+ANSWERS = ("answer", "response", "reply", "completion", "output", "result", "message", "content", "text")
+LISTS = (
+    "contexts",
+    "context",
+    "sources",
+    "documents",
+    "docs",
+    "chunks",
+    "passages",
+    "retrieved",
+    "source_documents",
+    "citations",
+    "references",
+    "hits",
+)
+TEXTS = ("text", "content", "page_content", "chunk", "passage", "body", "snippet", "document", "quote")
+IDS = ("id", "chunk_id", "doc_id", "document_id", "ref", "key", "source", "name", "title", "url")
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a bot takes and gives; ``answer`` and ``contexts`` are JMESPath, None where nothing looks so."""
+
+    body: Any
+    answer: str | None
+    contexts: str | None
+    reply: str
+
+
+async def probe(url: str, headers: Mapping[str, str], bodies: Sequence[Any] = BODIES) -> Found:
+    """Ask with each body until one is taken. A FastAPI bot says itself which field it misses.
+
+    Raises:
+        UnavailableError: nothing listens there, or no body is taken.
+    """
+    tried, refused = [], ""
+    async with Service("the bot", url, Limits(timeout=120, retries=0), headers=headers) as service:
+        queue = list(bodies)
+        while queue:
+            tried.append(body := queue.pop(0))
+            response = await service.call("POST", "", _with(body, ASKED))
+            if 200 <= response.status_code < 300:
+                return read(body, _json(url, response))
+            refused = f"HTTP {response.status_code}: {response.text[:200]}"
+            wanted = missing_field(response) if len(bodies) > 1 else None
+            queue = ([wanted] if wanted and wanted not in tried else []) + queue
+    shown = ", ".join(json.dumps(body) for body in tried)
+    raise UnavailableError(
+        f"{url}: takes none of {shown}; the last reply was {refused}",
+        'say what it takes: --request \'{"my_field": "{question}"}\'',
+    )
+
+
+def read(body: Any, reply: Any) -> Found:
+    """What ``reply`` looks like."""
+    contexts = contexts_in(reply)
+    answer = answer_in(reply)
+    return Found(body, answer, contexts, json.dumps(reply, ensure_ascii=False)[:400])
+
+
+def _json(url: str, response: httpx.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        raise UnavailableError(
+            f"{url}: the reply is not JSON: {response.text[:80]!r}",
+            "say where the answer is with --request, --answer and --contexts",
+        ) from None
+
+
+def _with(template: Any, question: str) -> Any:
+    return json.loads(json.dumps(template).replace(json.dumps(SLOT), json.dumps(question)))
+
+
+def missing_field(response: httpx.Response) -> Any:
+    """The body that a FastAPI bot asks for with a 422: its one missing field, or None."""
+    try:
+        detail = response.json()["detail"]
+        [path] = [item["loc"] for item in detail if item["type"] == "missing"]
+        first, *keys = path
+    except (ValueError, KeyError, TypeError):
+        return None
+    if first != "body" or not keys or not all(isinstance(key, str) for key in keys):
+        return None
+    body: Any = SLOT
+    for key in reversed(keys):
+        body = {key: body}
+    return body
+
+
+# ---------------------------------------------------------------- guesses
+
+
+def answer_in(reply: Any) -> str | None:
+    """JMESPath of what looks most like the answer: by name, else the longest text outside of lists."""
+    if isinstance(reply, str):
+        return "@"
+    found = [(path, text) for path, text in _leaves(reply) if isinstance(text, str) and text != ASKED]
+    plain = [pair for pair in found if not any(isinstance(part, int) for part in pair[0])]
+    first = [pair for pair in found if all(part == 0 for part in pair[0] if isinstance(part, int))]
+    named = [pair for pair in plain if _rank(pair[0]) < len(ANSWERS)]
+    choices = [pair for pair in first if pair[0][0] == "choices" and _rank(pair[0]) < len(ANSWERS)]
+    for candidates in (named, choices, plain, first):
+        if candidates:
+            return expression(min(candidates, key=_place)[0])
+    return None
+
+
+def _place(found: tuple[Path, str]) -> tuple[int, int, int]:
+    path, text = found
+    return _rank(path), _rank(path[-1:]), -len(text)
+
+
+def _rank(path: Path) -> int:
+    """The best name on the way to a text; what is named for an answer beats where it lies."""
+    names = [str(part).lower() for part in path]
+    return min((ANSWERS.index(name) for name in names if name in ANSWERS), default=len(ANSWERS))
+
+
+def contexts_in(reply: Any) -> str | None:
+    """JMESPath of what looks like retrieved passages: texts, or objects made to have a ``text``."""
+    lists = [
+        (path, items) for path, items in _lists(reply) if items and not any(isinstance(p, int) for p in path)
+    ]
+    for path, items in sorted(lists, key=lambda pair: _list_rank(pair[0])):
+        known = _list_rank(path) < len(LISTS)
+        if known and all(isinstance(item, str) for item in items):
+            return expression(path)
+        if all(isinstance(item, dict) for item in items) and (made := _objects(path, items)):
+            return made
+    return None
+
+
+def _list_rank(path: Path) -> int:
+    name = str(path[-1]).lower() if path else ""
+    return LISTS.index(name) if name in LISTS else len(LISTS)
+
+
+def _objects(path: Path, items: Sequence[Mapping[str, Any]]) -> str | None:
+    text = next((key for key in TEXTS if all(isinstance(item.get(key), str) for item in items)), None)
+    if text is None or (text != "text" and _list_rank(path) == len(LISTS)):
+        return None
+    name = next((key for key in IDS if all(isinstance(item.get(key), str | int) for item in items)), None)
+    if text == "text" and name in ("id", None):
+        return expression(path) or None
+    pairs = [*([f"id: {_key(name)}"] if name else []), f"text: {_key(text)}"]
+    return f"{expression(path)}[].{{{', '.join(pairs)}}}"
+
+
+def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _leaves(item, (*path, number))
+    elif path:
+        yield path, value
+
+
+def _lists(value: Any, path: Path = ()) -> Iterator[tuple[Path, list[Any]]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _lists(item, (*path, key))
+    elif isinstance(value, list) and path:
+        yield path, value
+
+
+def expression(path: Path) -> str:
+    """A path as JMESPath: ``choices[0].message.content``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{_key(part)}"
+    return text
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else json.dumps(name)

@@ -1,0 +1,210 @@
+"""``evalrun init``: what it writes runs as it stands, it asks for what is missing, and overwrites nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+
+from evalrun.cli import main
+from evalrun.errors import ExitCode
+from evalrun.journal import RunFolder
+from evalrun.launch import free_port
+from evalrun.starter import CONFIG, KINDS, QUESTIONS, RUBRIC, WORKFLOW, Answers, files_of
+
+ROOT = Path(__file__).parent.parent
+BOT = '''
+import sys
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+DOCUMENTS = {"hours": "The library is open from ten to six.", "cards": "A card costs five euros a year."}
+app = FastAPI()
+
+class Turn(BaseModel):
+    utterance: str
+
+@app.post("/v2/turns")
+def turn(turn: Turn):
+    known = "documents" in turn.utterance
+    said = DOCUMENTS["hours"] if known else "I don't have information about that."
+    evidence = [{"ref": name, "page_content": text} for name, text in DOCUMENTS.items()]
+    return {"took": 3, "data": {"bot_says": said}, "evidence": {"passages": evidence}}
+
+uvicorn.run(app, port=int(sys.argv[1]), log_level="warning")
+'''  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a FastAPI bot of twenty lines, whose JSON has a shape of its own."""
+    program = tmp_path_factory.mktemp("bot") / "bot.py"
+    program.write_text(BOT, "utf-8")
+    port = free_port()
+    with subprocess.Popen([sys.executable, str(program), str(port)]) as process:
+        try:
+            wait_for(f"http://127.0.0.1:{port}")
+            yield f"http://127.0.0.1:{port}/v2/turns"
+        finally:
+            process.terminate()
+
+
+def wait_for(url: str) -> None:
+    """Until something answers there."""
+    with httpx.Client(trust_env=False) as client:
+        for _ in range(300):
+            try:
+                client.get(url)
+            except httpx.TransportError:
+                time.sleep(0.1)
+            else:
+                return
+    raise AssertionError(f"{url} never answered")
+
+
+def call(*args: str) -> Result:
+    """``evalrun`` in this process."""
+    return CliRunner().invoke(main, list(args))
+
+
+def test_what_it_writes_for_a_bot_of_any_shape_runs_as_it_stands(bot: str, tmp_path: Path) -> None:
+    """In an empty folder, from the address alone: valid, and a report with intervals at the end."""
+    where = {"cwd": tmp_path, "capture_output": True, "encoding": "utf-8"}
+    program = [sys.executable, "-c", "from evalrun.cli import main; main()"]
+    begun = subprocess.run([*program, "init", "--target", "http", "--url", bot], check=False, **where)  # type: ignore[call-overload]
+    assert 0 == begun.returncode, begun.stderr
+    assert {CONFIG, QUESTIONS, WORKFLOW} == {
+        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
+    }
+    valid = subprocess.run([*program, "validate", CONFIG], check=False, **where)  # type: ignore[call-overload]
+    assert 0 == valid.returncode, valid.stderr
+    done = subprocess.run([*program, "run", CONFIG, "--output", "out"], check=False, **where)  # type: ignore[call-overload]
+    assert 0 == done.returncode, done.stderr
+    header = RunFolder(tmp_path / "out").header
+    rates = {(e.metric, e.group): e for e in header.estimates}
+    assert {"claimed": 30} == header.levels
+    assert 1.0 == rates["novel_terms", "all"].value
+    assert 0.7 < (rates["novel_terms", "all"].low or 0) < 1.0
+    assert re.search(r"\[\.\d+, 1\.0\]", done.stdout)
+
+
+def test_flags_in_place_of_the_question_to_the_bot(tmp_path: Path) -> None:
+    """With --answer nothing is asked: what the options say stands in the config, a $ as a $."""
+    done = call(
+        "init", str(tmp_path), "--target", "http", "--url", "http://127.0.0.1:1/chat", "--request",
+        '{"q": "{question}", "cost": "$5"}', "--answer", "out[0]", "--header", "X-Key=${TEST_KEY:-none}",
+    )  # fmt: skip
+    assert 0 == done.exit_code, done.output
+    text = (tmp_path / CONFIG).read_text("utf-8")
+    assert '"cost": "$$5"' in text
+    assert "TEST_KEY: ${{ secrets.TEST_KEY }}" in (tmp_path / WORKFLOW).read_text("utf-8")
+    assert "provenance: none" in text
+
+
+def test_nothing_is_overwritten_and_the_bot_not_asked_in_vain(tmp_path: Path) -> None:
+    """Every file that is there is named; none of the others is written."""
+    (tmp_path / QUESTIONS).write_text("mine", "utf-8")
+    (tmp_path / CONFIG).symlink_to(tmp_path / "elsewhere")
+    done = call("init", str(tmp_path), "--target", "http", "--url", "http://127.0.0.1:1")
+    assert ExitCode.USAGE == done.exit_code
+    assert 2 == done.output.count("is there already")
+    assert "mine" == (tmp_path / QUESTIONS).read_text("utf-8")
+    assert not (tmp_path / WORKFLOW).exists()
+
+
+def test_answers_that_make_no_config_leave_nothing_behind(tmp_path: Path) -> None:
+    """A JMESPath that is none is told at its place, and the files are taken away again."""
+    done = call("init", str(tmp_path), "--target", "http", "--url", "http://127.0.0.1:1", "--answer", "a[")
+    assert ExitCode.USAGE == done.exit_code
+    assert "JMESPath" in done.output
+    assert [] == [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((), "--target is missing"),
+        (("--target", "http"), "--url is missing"),
+        (("--target", "http", "--url", "http://127.0.0.1:1"), "127.0.0.1:1"),
+        (("--target", "ragbot", "--answer", "x"), "--answer is not for --target ragbot"),
+        (("--target", "http", "--request", "{", "--answer", "x"), "--request: not valid JSON"),
+        (("--target", "http", "--request", '{"q": 1}', "--answer", "x"), "the question has no place"),
+        (("--target", "http", "--url", "http://h", "--answer", "x", "--judge", "ollama/m"), "contexts"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_or_strange_is_said(args: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    """Without a terminal nobody is asked: the option is named."""
+    done = call("init", str(tmp_path), *args)
+    assert done.exit_code in (ExitCode.USAGE, ExitCode.UNAVAILABLE)
+    assert said in done.output
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_terminal_is_asked(bot: str, tmp_path: Path) -> None:
+    """Kind, address, and whether what the bot's reply shows is right."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", "from evalrun.cli import main; main()", "init"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdin=theirs, stdout=subprocess.PIPE, text=True)
+    os.write(ours, f"http\n{bot}\n\n-\n".encode())
+    shown = process.communicate(timeout=120)[0]
+    os.close(ours)
+    os.close(theirs)
+    assert 0 == process.returncode, shown
+    text = (tmp_path / CONFIG).read_text("utf-8")
+    assert 'answer: "data.bot_says"' in text
+    assert "# contexts:" in text
+
+
+def test_with_a_judge_the_rubric_and_the_way_to_labels_are_there(tmp_path: Path) -> None:
+    """The rubric is the shipped one, byte for byte."""
+    done = call(
+        "init", str(tmp_path), "--target", "http", "--url", "http://127.0.0.1:1", "--answer", "a",
+        "--contexts", "c", "--judge", "ollama/small",
+    )  # fmt: skip
+    assert 0 == done.exit_code, done.output
+    assert (ROOT / "configs" / "rubrics" / "claims.yaml").read_bytes() == (tmp_path / RUBRIC).read_bytes()
+    assert "evalrun label" in (tmp_path / CONFIG).read_text("utf-8")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_workflow_is_yaml_and_never_names_a_key(kind: str) -> None:
+    """For each kind; a key comes from the secrets, by the name of its variable."""
+    from evalrun.yamlfile import parse_yaml
+
+    answers = Answers.model_validate(
+        {"name": "n", "kind": kind, "url": "http://h", "body": {"question": "{question}"}, "answer": "a",
+         "headers": {"A": "Bearer ${MY_KEY}"}, "key_env": "OTHER_KEY", "model": "m", "command": ["x"],
+         "function": "a:b"}
+    )  # fmt: skip
+    document = parse_yaml(files_of(answers)[WORKFLOW], Path("workflow.yaml"))
+    assert [] == document.problems
+    steps = document.value["jobs"]["evalrun"]["steps"]
+    [asks] = [step for step in steps if "evalrun run" in step.get("run", "")]
+    assert {"MY_KEY": "${{ secrets.MY_KEY }}", "OTHER_KEY": "${{ secrets.OTHER_KEY }}"}.items() <= asks[
+        "env"
+    ].items()
+
+
+def test_an_address_with_a_brace_stands_by_itself() -> None:
+    """It could not be the default of a variable."""
+    answers = Answers(name="n", kind="http", url="http://h/{x}?a=$1", body={}, answer="a")
+    assert 'url: "http://h/{x}?a=$$1"' in files_of(answers)[CONFIG]
+
+
+def test_the_ten_questions_are_cases_of_both_kinds() -> None:
+    """Answerable and unanswerable, each once."""
+    answers = Answers(name="n", kind="ragbot", url="http://h")
+    lines = [json.loads(line) for line in files_of(answers)[QUESTIONS].splitlines()]
+    assert 10 == len({line["id"] for line in lines})
+    assert 4 == sum(line.get("expect") == "refuse" for line in lines)
