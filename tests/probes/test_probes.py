@@ -11,6 +11,7 @@ import pytest
 from evalrun import owasp
 from evalrun.canaries import canary
 from evalrun.converters import CONVERTERS
+from evalrun.detectors import check_spec
 from evalrun.errors import InputError
 from evalrun.jsonl import to_line
 from evalrun.probes import PROBES, applicable, stacked
@@ -188,7 +189,8 @@ def test_own_probes_are_merged(tmp_path: Path) -> None:
 def test_own_probes_that_cannot_be_used_are_all_named(tmp_path: Path) -> None:
     """An id that is taken, a case without an attack, a twin of nothing: each with its line."""
     nothing = {"id": "mine-3", "attack": attack_of(TWINS[0]).model_dump() | {"benign_of": "gone"}}
-    config = own(tmp_path, {}, {"id": "mine-2", "attack": None}, nothing)
+    blind = {"id": "mine-4", "attack": attack_of(ATTACKS[0]).model_dump() | {"detectors": ["canery:x"]}}
+    config = own(tmp_path, {}, {"id": "mine-2", "attack": None}, nothing, blind)
     with pytest.raises(InputError) as caught:
         applicable(config)
     told = str(caught.value)
@@ -196,5 +198,22 @@ def test_own_probes_that_cannot_be_used_are_all_named(tmp_path: Path) -> None:
         "1: id 'build-rules' is taken",
         "2: 'mine-2' has no 'attack'",
         "3: 'mine-3' is the twin of",
+        "4: unknown detector 'canery'",
     )
     assert [] == [text for text in expected if f"own.jsonl:{text}" not in told]
+
+
+def test_every_shipped_detector_can_be_read() -> None:
+    """A spec that a detector refuses would be a fault at scoring time."""
+    for case in ATTACKS:
+        for spec in attack_of(case).detectors:
+            check_spec(spec)
+
+
+def test_the_example_of_own_probes_in_the_reference_can_be_used(tmp_path: Path) -> None:
+    """What the documentation shows is a file of probes."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "probes.md").read_text(encoding="utf-8")
+    path = tmp_path / "own.jsonl"
+    path.write_text(text.partition("```json\n")[2].partition("```")[0], encoding="utf-8")
+    cases, _ = applicable(FILLED.model_copy(update={"probes": (path,)}))
+    assert ["mine-1", "mine-1~twin"] == [case.id for case in cases[-2:]]

@@ -16,7 +16,8 @@ from evalrun import owasp
 from evalrun.canaries import canary
 from evalrun.converters import CONVERTERS, convert
 from evalrun.dataset import load_dataset
-from evalrun.errors import InputError, Problem
+from evalrun.detectors import check_spec
+from evalrun.errors import InputError, Problem, UserError
 from evalrun.records import Attack, Case, Expect, Planted, Severity
 from evalrun.registry import Registry, UnknownName, nearest
 from evalrun.settings import AttacksConfig
@@ -215,6 +216,14 @@ class _Made:
 # ---------------------------------------------------------------- own probes
 
 
+def _spec_problems(where: str, attack: Attack) -> Iterator[Problem]:
+    for spec in attack.detectors:
+        try:
+            check_spec(spec)
+        except UserError as fault:
+            yield Problem(where, fault.message, fault.hint)
+
+
 def _with_own(cases: list[Case], config: AttacksConfig) -> tuple[Case, ...]:
     problems: list[Problem] = []
     where = {case.id: "a probe that is shipped" for case in cases}
@@ -224,7 +233,9 @@ def _with_own(cases: list[Case], config: AttacksConfig) -> tuple[Case, ...]:
             at = f"{path}:{own.lines[case.id]}"
             if case.attack is None:
                 problems.append(Problem(at, f"'{case.id}' has no 'attack'", "see docs/reference/probes.md"))
-            elif case.id in where:
+            else:
+                problems += _spec_problems(at, case.attack)
+            if case.attack is not None and case.id in where:
                 problems.append(
                     Problem(at, f"id '{case.id}' is taken by {where[case.id]}", "give it its own")
                 )
