@@ -14,7 +14,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "evalrun": (
         "errors digest stats ranking language textfile wires owasp converters canaries",
         "records registry reducers jsonl provenance yamlfile validation pins plugins",
-        "cassette http process",
+        "cassette http fallback aws process",
         "settings config dataset labels journal folders targets models",
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
         "probing beside drop_gates attempts probes detectors",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +23,10 @@ from evalrun.wires import (
     wire_of,
     with_version,
 )
+from fakes.model_servers import frame
 
 OLLAMA, OPENAI, CONVERSE = "/api/chat", "/v1/chat/completions", "/model/a.b-v1%3A0/converse"
 CASES = Path(__file__).parent / "cases"
-
-
-def frame(kind: str, payload: Any) -> bytes:
-    """One frame of an event stream, as its documentation has it."""
-    name, value = b":event-type", kind.encode()
-    header = bytes([len(name)]) + name + b"\x07" + len(value).to_bytes(2, "big") + value
-    body = json.dumps(payload).encode()
-    start = (16 + len(header) + len(body)).to_bytes(4, "big") + len(header).to_bytes(4, "big")
-    start += zlib.crc32(start).to_bytes(4, "big")
-    whole = start + header + body
-    return whole + zlib.crc32(whole).to_bytes(4, "big")
 
 
 @pytest.mark.parametrize(

@@ -466,6 +466,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
                 reply=content,
                 seconds=round(time.perf_counter() - started, 3),
                 finish=output_of(path, content).finish if is_generation(path) else None,
+                adapted=response.extensions.get("adapted", ()),
             )
             self.cassette.store(self.book, line)
             self._seen(line, address)

@@ -65,8 +65,7 @@ def _checked(
     """The config, each section right in itself."""
     context = {"folder": document.path.parent, "check_scorer": check_scorer}
     value, options, problems = _split(document, options_of, context)
-    if isinstance(judge := value.get("judge"), dict) and env.get("OLLAMA_HOST"):
-        value["judge"] = {"base_url": env["OLLAMA_HOST"], **judge}
+    problems += _locate_judge(document, value, env)
     config, more = check(RunConfig, value, document, context=context)
     more += _one_source(value, document)
     # A text with an unset variable in it is no address, path or number either: the cause is enough.
@@ -114,6 +113,23 @@ def _split(
         return value, None, [Problem(document.where(("target", "kind")), fault.message, fault.hint)]
     rest = {key: item for key, item in target.items() if key not in own or key in model.model_fields}
     return value, *check(model, rest, document, at=("target",), context=context, also_known=own)
+
+
+def _locate_judge(document: Document, value: dict[str, Any], env: Mapping[str, str]) -> list[Problem]:
+    """Fill in where the judge's server is, if only the environment says; a provider that nobody knows."""
+    judge = value.get("judge")
+    if not isinstance(judge, dict) or not isinstance(judge.get("model"), str) or "/" not in judge["model"]:
+        return []
+    from evalrun.models import model
+
+    try:
+        provider = model.get(judge["model"].partition("/")[0])
+    except UnknownName as fault:
+        message = f"'judge.model' names an {fault.message.replace('model', 'provider', 1)}"
+        return [Problem(document.where(("judge", "model")), message, fault.hint)]
+    if url := provider.default_url(env):
+        value["judge"] = {"base_url": url, **judge}
+    return []
 
 
 def _in_order(problems: Iterable[Problem]) -> list[Problem]:

@@ -472,7 +472,8 @@ class Exchange(Record):
     """One request and its reply: a line of a cassette and of ``exchanges.jsonl``.
 
     ``key`` is the digest of method, path, body and occurrence. A call that is no generation carries null
-    ``case``, ``draw`` and ``turn``. ``request`` is the canonical body; ``reply`` the reply's text as it came.
+    ``case``, ``draw`` and ``turn``. ``request`` is the canonical body; ``reply`` the reply's text as it came,
+    a binary stream in base64. ``adapted`` names what was made simpler because the server refused it.
     """
 
     source: str
@@ -488,6 +489,7 @@ class Exchange(Record):
     reply: str
     seconds: float
     finish: str | None = None
+    adapted: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------- what the judge is measured by

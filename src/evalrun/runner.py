@@ -12,16 +12,17 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from evalrun.attempts import attempt_of
 from evalrun.cassette import Cassette, CassetteTransport
 from evalrun.conclusion import conclude, missed
 from evalrun.errors import ExitCode, RecordingError, ReportError, UnavailableError, worst
-from evalrun.http import Limits, RetryTransport, Service, network
+from evalrun.http import Limits, RetryTransport, Service
 from evalrun.journal import RunFolder
 from evalrun.judge import Judge
 from evalrun.launch import Launch
-from evalrun.models import JudgeModel, model, split_spec
+from evalrun.models import model, split_spec
 from evalrun.pipeline import Pipeline, Progress
 from evalrun.planning import Plan, target_of
 from evalrun.records import Exchange, Meta
@@ -158,11 +159,14 @@ def _judge(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Obser
     if config is None or plan.rubric is None or not plan.judged:
         return None
     provider, name = split_spec(config.model)
-    url, limits = config.base_url, Limits(**config.limits.model_dump())
-    upstream = None if plan.mode == "replay" else RetryTransport(limits, network(url, limits.concurrency))
-    transport = CassetteTransport(cassette, "judge", upstream, observe)
+    kind, url, limits = model.get(provider), config.base_url or "", Limits(**config.limits.model_dump())
+    upstream = None
+    if plan.mode != "replay":
+        upstream = RetryTransport(limits, kind.upstream(url, limits.concurrency, config.key_env))
+    transport = CassetteTransport(cassette, "judge", upstream, observe, base_path=urlsplit(url).path)
     digest = cassette.fact("judge", "sha256")
-    made: JudgeModel = model.get(provider)(name, url, transport, timeout=limits.timeout, digest=digest)
+    # A replay asks nobody, and may not know where the server would be.
+    made = kind(name, url or "http://127.0.0.1", transport, timeout=limits.timeout, digest=digest)
     stack.push_async_callback(made.close)
     return Judge(plan.rubric, made, config.temperature)
 

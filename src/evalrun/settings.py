@@ -170,12 +170,18 @@ class CassetteConfig(Record):
 
 
 class JudgeConfig(Record):
-    """Which model reads the answers, by which rubric."""
+    """Which model reads the answers, by which rubric.
+
+    ``base_url`` is the address of its server; by default what the environment says: ``OLLAMA_HOST``,
+    ``OPENAI_BASE_URL``, or Bedrock in ``AWS_REGION``. ``key_env`` names the variable that holds its key,
+    by default ``OPENAI_API_KEY``; a key itself stands in no config.
+    """
 
     model: Annotated[str, AfterValidator(_model)]
     rubric: FilePath = Field(exclude=True)
     temperature: float = Field(default=0.0, ge=0)  # 0 and 0.0 are two texts, and so two fingerprints
-    base_url: Url = Field(default=DEFAULT_OLLAMA, exclude=True)
+    base_url: Url | None = Field(default=None, exclude=True)
+    key_env: str | None = Field(default=None, exclude=True)
     limits: Limits = Field(default=Limits(), exclude=True)
 
 

@@ -28,7 +28,8 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _there(work: Coroutine[Any, Any, T]) -> T:
+def there(work: Coroutine[Any, Any, T]) -> T:
+    """What ``work`` gives, done in the thread of the fake servers."""
     return asyncio.run_coroutine_threadsafe(work, _loop()).result(10)
 
 
@@ -48,13 +49,13 @@ class FakeModel:
 
     def start(self) -> FakeModel:
         """Listen on a free port."""
-        self.url = _there(self._start())
+        self.url = there(self._start())
         return self
 
     def stop(self) -> None:
         """Stop listening; the port refuses from now on."""
         if self._runner is not None:
-            _there(self._runner.cleanup())
+            there(self._runner.cleanup())
             self._runner = None
 
     async def _start(self) -> str:

@@ -114,10 +114,16 @@ async def test_a_second_unreadable_reply_is_an_error() -> None:
 @pytest.mark.parametrize(("tokens", "part"), [(200, "cut"), (8_000, "does not fit")])
 async def test_a_cut_prompt_is_an_error_at_once(tokens: int, part: str) -> None:
     """A judge that did not see its whole prompt is not believed and not asked again."""
-    model = Scripted(Completion(GOOD, "stop", tokens, 40))
+    model = Scripted(Completion(GOOD, "stop", tokens, 40, RUBRIC.num_ctx))
     found = await Judge(RUBRIC, model).judge(CASE, DRAW, CONTEXT)
     assert part in (found.error or "")
     assert 1 == len(model.asked)
+
+
+async def test_a_server_with_a_window_of_its_own_is_not_held_to_the_rubrics() -> None:
+    """It refuses what exceeds its window, so a reply means that the prompt fitted."""
+    found = await Judge(RUBRIC, Scripted(Completion(GOOD, "stop", 8_000, 40))).judge(CASE, DRAW, CONTEXT)
+    assert None is found.error
 
 
 async def test_a_model_that_cannot_be_had_is_no_judgement() -> None:

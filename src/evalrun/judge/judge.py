@@ -95,8 +95,8 @@ def _prompt_cut(completion: Completion, messages: tuple[Message, ...], rubric: R
     tokens = completion.prompt_tokens
     if tokens is None:
         return None
-    if tokens + rubric.max_tokens >= rubric.num_ctx:
-        return f"prompt of {tokens} tokens does not fit the window of {rubric.num_ctx}"
+    if completion.window is not None and tokens + rubric.max_tokens >= completion.window:
+        return f"prompt of {tokens} tokens does not fit the window of {completion.window}"
     if tokens < sum(len(message.content) for message in messages) / CHARACTERS_PER_TOKEN:
         return f"prompt was cut: the model saw {tokens} tokens of it"
     return None

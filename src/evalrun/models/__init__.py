@@ -9,20 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
-from evalrun.errors import UserError
+import httpx
+
+from evalrun.errors import UnavailableError, UserError
 from evalrun.records import Message
 from evalrun.registry import Registry
+from evalrun.wires import output_of
 
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model replied. ``finish_reason`` is ``stop``, ``length`` or the provider's own word."""
+    """What a model replied. ``finish_reason`` is ``stop``, ``length`` or the provider's own word.
+
+    ``window`` is the one that was sent; None where the server keeps its own and refuses what exceeds it.
+    """
 
     text: str
     finish_reason: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    window: int | None = None
 
 
 class JudgeModel(Protocol):
@@ -54,7 +62,32 @@ class JudgeModel(Protocol):
         ...
 
 
-model: Registry[Any] = Registry("model", "evalrun.models")
+class Provider(Protocol):
+    """What is registered: a class that makes judges, and knows its server and what connects to it."""
+
+    def __call__(
+        self,
+        name: str,
+        base_url: str,
+        transport: httpx.AsyncBaseTransport | None = None,
+        timeout: float = 120.0,
+        digest: str | None = None,
+    ) -> JudgeModel:
+        """The judge ``name`` at ``base_url``; ``transport`` carries its requests (default: the network)."""
+        ...
+
+    @staticmethod
+    def default_url(env: Mapping[str, str]) -> str | None:
+        """Where the server is, if a config does not say; None where the environment does not either."""
+        ...
+
+    @staticmethod
+    def upstream(base_url: str, concurrency: int, key_env: str | None) -> httpx.AsyncBaseTransport:
+        """What connects, below the recording: keys and signatures are added here and stored nowhere."""
+        ...
+
+
+model: Registry[Provider] = Registry("model", "evalrun.models")
 
 
 def split_spec(spec: str) -> tuple[str, str]:
@@ -67,3 +100,57 @@ def split_spec(spec: str) -> tuple[str, str]:
     if not (provider and slash and name):
         raise UserError(f"'{spec}' names no model", "write PROVIDER/MODEL, like ollama/qwen2.5-coder:1.5b")
     return provider, name
+
+
+def strict(schema: Mapping[str, Any], without: Sequence[str] = ()) -> dict[str, Any]:
+    """``schema`` as servers want it that enforce one: objects closed, words typed, no key of ``without``.
+
+    The order of properties stays: it is the order in which a model writes them.
+    """
+    made = {key: _strict(value, without) for key, value in schema.items() if key not in without}
+    if made.get("type") == "object":
+        made.setdefault("additionalProperties", False)
+    if "type" not in made and made.get("enum") and all(isinstance(word, str) for word in made["enum"]):
+        made = {"type": "string"} | made
+    return made
+
+
+def _strict(value: Any, without: Sequence[str]) -> Any:
+    if isinstance(value, Mapping):
+        if "properties" in value or "type" in value or "enum" in value or "items" in value:
+            return strict(value, without)
+        return {name: _strict(part, without) for name, part in value.items()}
+    return value
+
+
+async def asked_of(
+    client: httpx.AsyncClient, url: str, body: Mapping[str, Any], name: str, holds: str
+) -> Completion:
+    """The reply to one request whose whole reply is a JSON object with the key ``holds``.
+
+    Raises:
+        UnavailableError: no connection, a timeout, a status other than 2xx, or another kind of body.
+    """
+    parts = urlsplit(url)
+    who = f"judge model '{name}' at {parts.scheme}://{parts.netloc}"
+    try:
+        reply = await client.post(url, json=body)
+    except httpx.HTTPError as fault:
+        raise UnavailableError(
+            f"{who} could not be reached ({type(fault).__name__})", "is judge.base_url right?"
+        ) from fault
+    if not reply.is_success:
+        raise UnavailableError(
+            f"{who} answered {reply.status_code}: {reply.text[:300]}", _HINTS.get(reply.status_code, "")
+        )
+    if f'"{holds}"' not in reply.text or not reply.text.lstrip().startswith("{"):
+        raise UnavailableError(f"{who} sent something that is no chat reply", "is judge.base_url right?")
+    said = output_of(parts.path, reply.text)
+    return Completion(said.text, said.finish, said.prompt_tokens, said.completion_tokens)
+
+
+_HINTS = {
+    401: "is the key right, and is it set here?",
+    403: "may this key or these credentials use the model?",
+    404: "does the server have this model, and is judge.base_url right?",
+}

@@ -10,16 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
-import ollama
 
 from evalrun.errors import UnavailableError
+from evalrun.http import network
 from evalrun.models import Completion, model
 from evalrun.records import Message
+from evalrun.settings import DEFAULT_OLLAMA
 
 
 @model("ollama")
 class OllamaModel:
-    """``name`` as Ollama lists it, at ``base_url``; ``transport`` carries requests (default: the network)."""
+    """`MODEL` as Ollama lists it. Its address is `base_url` or `OLLAMA_HOST`."""
 
     def __init__(
         self,
@@ -32,9 +33,22 @@ class OllamaModel:
         self.name = name
         self.digest = digest
         self._base_url = base_url
+        # Imported with the first judge of Ollama: it takes half a second that no other run needs to wait.
+        import ollama
+
         self._client = ollama.AsyncClient(
             host=base_url, transport=transport, timeout=timeout, trust_env=False
         )
+
+    @staticmethod
+    def default_url(env: Mapping[str, str]) -> str:
+        """Where the server is, if the config does not say."""
+        return env.get("OLLAMA_HOST") or DEFAULT_OLLAMA
+
+    @staticmethod
+    def upstream(base_url: str, concurrency: int, key_env: str | None) -> httpx.AsyncBaseTransport:
+        """What connects."""
+        return network(base_url, concurrency)
 
     async def complete(
         self,
@@ -50,6 +64,8 @@ class OllamaModel:
         Raises:
             UnavailableError: no connection, a timeout, a status other than 2xx, or no chat reply.
         """
+        import ollama
+
         options = {"temperature": temperature, "seed": seed, "num_predict": max_tokens, "num_ctx": num_ctx}
         turns = [turn.model_dump() for turn in messages]
         try:
@@ -63,7 +79,7 @@ class OllamaModel:
         except ValueError as fault:
             raise self._unavailable("sent something that is no chat reply") from fault
         return Completion(
-            reply.message.content or "", reply.done_reason, reply.prompt_eval_count, reply.eval_count
+            reply.message.content or "", reply.done_reason, reply.prompt_eval_count, reply.eval_count, num_ctx
         )
 
     async def close(self) -> None:
