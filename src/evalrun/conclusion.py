@@ -13,6 +13,7 @@ from typing import Any
 from evalrun import drop_gates, gates
 from evalrun.beside import FILE, Beside
 from evalrun.cassette import Address, Cassette, Miss
+from evalrun.digest import tagged
 from evalrun.errors import ExitCode, worst
 from evalrun.journal import RunFolder
 from evalrun.jsonl import write_atomically
@@ -39,15 +40,19 @@ def conclude(
     estimates = summarise(plan.metrics, plan.cases, folder.scores(), config.draws)
     beside = _beside(plan, folder)
     verdicts = () if plan.partial else verdicts_of(plan.config.gates, estimates, beside)
-    unavailable = _unavailable(folder, tally)
-    errors = [*missed(cassette), *sorted(tally.broken)[:_NAMED], *unavailable]
+    unavailable = _unavailable(plan, folder, tally)
+    errors = [
+        *missed(cassette, "--record" if plan.answers else "--record-missing"),
+        *sorted(tally.broken)[:_NAMED],
+        *unavailable,
+    ]
     if tally.out_of_budget:
         errors.append(tally.out_of_budget)
     return RunHeader(
         evalrun=version("evalrun"),
         name=config.name,
-        config=config.public(),
-        config_digest=config.digest,
+        config=plan.public,
+        config_digest=tagged("config", plan.public),
         dataset=DatasetInfo(
             name=plan.dataset.name,
             digest=plan.dataset.digest,
@@ -55,6 +60,7 @@ def conclude(
             categories=dict(Counter(case.category for case in plan.cases)),
         ),
         bot={"kind": config.target.kind, **about},
+        origin=plan.answers.origin if plan.answers else None,
         judge=_judge_info(plan, judge, tally, about),
         rubric_text=_rubric_text(plan) if judge else None,
         draws=config.draws,
@@ -64,7 +70,7 @@ def conclude(
         exit_code=worst(_codes(tally, verdicts, unavailable=bool(cassette.misses or unavailable))),
         levels=dict(sorted(tally.levels.items())),
         demanded_level=config.provenance,
-        recorded=cassette.recorded,
+        recorded=plan.answers.recorded if plan.answers else cassette.recorded,
         metrics=plan.metrics,
         estimates=estimates,
         verdicts=verdicts,
@@ -136,12 +142,14 @@ def _codes(tally: Tally, verdicts: tuple[Verdict, ...], *, unavailable: bool) ->
     return codes
 
 
-def _unavailable(folder: RunFolder, tally: Tally) -> list[str]:
+def _unavailable(plan: Plan, folder: RunFolder, tally: Tally) -> list[str]:
     """A bot that ended, or a service that never once answered: those are no scattered errors."""
     found = [tally.ended] if tally.ended else []
     if tally.draws["service"] and tally.draws["service"] == tally.draws.total():
         reason = next(draw.error for draw in folder.draws())
         found.append(f"the bot gave no answer at all ({tally.draws['service']} draws tried): {reason}")
+    if lost := tally.draws["recording"] if plan.answers else 0:
+        found.append(f"{lost} answers had no recording when the bot was asked: nothing is concluded")
     judged = tally.judgements
     if judged["service"] and judged["service"] == judged.total():
         reason = next(judgement.error for judgement in folder.judgements())
@@ -149,8 +157,8 @@ def _unavailable(folder: RunFolder, tally: Tally) -> list[str]:
     return found
 
 
-def missed(cassette: Cassette) -> list[str]:
-    """What the recording does not hold, which cases that is, what differs, and what a refresh costs."""
+def missed(cassette: Cassette, refresh: str = "--record-missing") -> list[str]:
+    """What the recording does not hold, which cases that is, what differs, and what ``refresh`` costs."""
     bot = _by_case([miss for miss in cassette.misses if miss.book == "bot"])
     judge = _by_case([miss for miss in cassette.misses if miss.book == "judge"])
     lines = [*_told("answers", bot), *_told("verdicts", judge)]
@@ -159,9 +167,9 @@ def missed(cassette: Cassette) -> list[str]:
     answers = sum(len(addresses) for addresses, _ in bot.values())
     verdicts = answers + sum(len(addresses) for addresses, _ in judge.values())
     seconds = answers * (cassette.seconds_of("bot") or 0) + verdicts * (cassette.seconds_of("judge") or 0)
-    cost = f"{answers} answers and up to {verdicts} verdicts"
+    cost = f"{answers} answers and up to {verdicts} verdicts" if answers else f"up to {verdicts} verdicts"
     time = f", about {seconds:.0f} s at the recorded speed" if seconds else ""
-    return [*lines, f"a refresh costs {cost}{time}: run again with --record-missing"]
+    return [*lines, f"a refresh costs {cost}{time}: run again with {refresh}"]
 
 
 def _by_case(misses: list[Miss]) -> dict[str, tuple[set[Address | None], Miss]]:

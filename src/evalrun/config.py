@@ -23,7 +23,7 @@ from evalrun.settings import RunConfig, TargetConfig
 from evalrun.validation import check
 from evalrun.yamlfile import Document, Loc, parse_yaml, read_yaml
 
-__all__ = ["RunConfig", "check_gates", "load_config"]
+__all__ = ["RunConfig", "check_gates", "ks_too_large", "load_config"]
 
 OptionsOf = Callable[[str], type[BaseModel]]
 
@@ -51,7 +51,8 @@ def load_config(
     if not isinstance(document.value, dict):
         raise InputError([*document.problems, Problem(document.where(()), "a config is a mapping of keys")])
     config = _checked(document, env, options_of or _registered_options, check_scorer)
-    if found := [*_ks_too_large(config), *_gates_twice(config), *_two_baselines(config)]:
+    deepest = getattr(config.target.options, "k", None)
+    if found := [*ks_too_large(config, deepest), *_gates_twice(config), *_two_baselines(config)]:
         raise InputError(found)
     return config
 
@@ -199,8 +200,8 @@ def _move_in(document: Document, loc: Loc, new: Document, where: str) -> None:
 # ---------------------------------------------------------------- rules between fields
 
 
-def _ks_too_large(config: RunConfig) -> list[Problem]:
-    limit = getattr(config.target.options, "k", None)
+def ks_too_large(config: RunConfig, limit: Any) -> list[Problem]:
+    """Scorers and gates that look deeper than ``limit`` chunks; none where it is not known."""
     if not isinstance(limit, int):
         return []
     named: list[tuple[Loc, str]] = [(("scorers", index), spec) for index, spec in enumerate(config.scorers)]

@@ -31,8 +31,8 @@ UNCATEGORIZED = "uncategorized"
 GROUPS = ("all", "answerable", "unanswerable", "attacks", "twins")
 _CATEGORY = re.compile(r"\w[\w-]{0,63}\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_CSV_LISTS = ("relevant_ids", "must_contain", "tags")
-_CSV_FIELDS = ("id", "question", "category", "expect", "reference", "cluster", *_CSV_LISTS)
+CSV_LISTS = ("relevant_ids", "must_contain", "tags")
+CSV_FIELDS = ("id", "question", "category", "expect", "reference", "cluster", *CSV_LISTS)
 
 
 @dataclass(frozen=True)
@@ -112,18 +112,10 @@ class _Reader:
 
     def _take(self, row: Row) -> None:
         where = f"{self.path}:{row.line}"
-        found = [Problem(where, message, hint) for message, hint in _faults(row.value)]
+        case, found = read_case(row, where)
         found += self._seen_before(where, row)
-        try:
-            source = row.source
-            if "category" not in row.value:
-                source = json.dumps({**row.value, "category": UNCATEGORIZED})
-            case = Case.model_validate_json(source, strict=True)
-        except ValidationError as fault:
-            self.problems += _together(found, explain(fault, Case, Line(where)))
-            return
         self.problems += found
-        if not found:
+        if case is not None and not found:
             self.cases.append(case)
             self.lines[case.id] = row.line
 
@@ -132,7 +124,7 @@ class _Reader:
         name = row.value.get("id")
         if not isinstance(name, str):
             return []
-        first, line = self._ids.setdefault(_folded(name), (name, row.line))
+        first, line = self._ids.setdefault(folded_id(name), (name, row.line))
         if line == row.line:
             return []
         if first == name:
@@ -145,13 +137,26 @@ class _Reader:
         return [Problem(where, message, "give each its own")]
 
 
+def read_case(row: Row, where: str) -> tuple[Case | None, list[Problem]]:
+    """The case in a row and what is wrong with it; no case where its shape is wrong."""
+    found = [Problem(where, message, hint) for message, hint in _faults(row.value)]
+    source = row.source
+    if "category" not in row.value:
+        source = json.dumps({**row.value, "category": UNCATEGORIZED})
+    try:
+        return Case.model_validate_json(source, strict=True), found
+    except ValidationError as fault:
+        return None, _together(found, explain(fault, Case, Line(where)))
+
+
 def _together(found: list[Problem], schema: list[Problem]) -> list[Problem]:
     """Both; but pydantic tells of relevant_ids the faults of each of its shapes, we of the one meant."""
     others = [problem for problem in schema if "'relevant_ids" not in problem.message]
     return [*found, *others] or schema
 
 
-def _folded(name: str) -> str:
+def folded_id(name: str) -> str:
+    """What two ids must not share: they must stay apart as names of files and tests."""
     return unicodedata.normalize("NFC", name).casefold().strip()
 
 
@@ -241,8 +246,8 @@ def _csv_fields(
     problems: list[Problem] = []
     fields: dict[str, int] = {}
     for field, heading in (columns or {name: name for name in headings}).items():
-        if field not in _CSV_FIELDS:
-            hint = nearest(field, _CSV_FIELDS) or "with 'columns' in the config other headings are left alone"
+        if field not in CSV_FIELDS:
+            hint = nearest(field, CSV_FIELDS) or "with 'columns' in the config other headings are left alone"
             problems.append(Problem(f"{path}:1", f"'{field}' is not a field of a case in CSV", hint))
         elif headings.count(heading) != 1:
             message = f"{'no' if heading not in headings else 'more than one'} column '{heading}'"
@@ -259,5 +264,5 @@ def _csv_values(fields: Mapping[str, int], cells: Sequence[str]) -> Iterator[tup
         if text.strip():
             yield (
                 field,
-                [part.strip() for part in text.split(";") if part.strip()] if field in _CSV_LISTS else text,
+                [part.strip() for part in text.split(";") if part.strip()] if field in CSV_LISTS else text,
             )

@@ -20,7 +20,7 @@ from evalrun.judge import Judge
 from evalrun.outlook import Outlook
 from evalrun.planning import Plan
 from evalrun.records import LEVELS, Case, CaseContext, Judgement, Sample
-from evalrun.sampler import Drawn, Sampler
+from evalrun.sampler import Drawn
 from evalrun.scorers import score
 
 
@@ -33,6 +33,12 @@ class Progress(Protocol):
     def answered(self, ok: bool) -> None: ...
     def judged(self, ok: bool) -> None: ...
     def stop(self) -> None: ...
+
+
+class Answering(Protocol):
+    """What draws come from: a sampler that asks a bot, or answers that are there already."""
+
+    async def draw(self, case: Case, index: int) -> Drawn: ...
 
 
 @dataclass
@@ -60,7 +66,7 @@ class Pipeline:
 
     plan: Plan
     folder: RunFolder
-    sampler: Sampler
+    answering: Answering
     judge: Judge | None
     progress: Progress
     cassette: Cassette
@@ -137,7 +143,7 @@ class Pipeline:
         return bool(self.tally.out_of_budget)
 
     async def _ask(self, case: Case, index: int, answered: asyncio.Queue[Sample | None]) -> None:
-        drawn = await self.sampler.draw(case, index)
+        drawn = await self.answering.draw(case, index)
         self._note(case, drawn)
         self.progress.answered(drawn.draw.error is None)
         sample = Sample(

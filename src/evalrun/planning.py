@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evalrun import drop_gates
+from evalrun.answers import Answers
 from evalrun.beside import Baseline
 from evalrun.cassette import Mode
 from evalrun.comparison.pairs import Row
-from evalrun.config import check_gates, load_config
+from evalrun.config import check_gates, ks_too_large, load_config
 from evalrun.dataset import Dataset, load_dataset
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.gates import infeasible
 from evalrun.judge.rubric import Rubric, load_rubric
-from evalrun.records import Case, Gate, Metric
+from evalrun.logged import LoggedOptions, overrides_for
+from evalrun.records import LEVELS, Case, Gate, Metric
 from evalrun.registry import nearest
 from evalrun.sampler import Seeds
 from evalrun.scorers import Scorer, all_metrics, build, build_all, every_draw
@@ -111,6 +113,7 @@ class Plan:
     partial: str | None
     baseline: Baseline | None = None
     notes: tuple[str, ...] = ()
+    answers: Answers | None = None
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
@@ -127,6 +130,11 @@ class Plan:
         """Answers that will be asked for."""
         return len(self.cases) * self.config.draws
 
+    @property
+    def public(self) -> dict[str, Any]:
+        """The config as it goes into ``run.json``; of answers taken over, what asked for them."""
+        return self.config.public() | dict(self.answers.settings if self.answers else {})
+
 
 def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None) -> Plan:
     """The plan of a run.
@@ -137,20 +145,10 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
     """
     problems: list[Problem] = []
     dataset = _or_problems(lambda: _asked(config), problems)
-    judge = config.judge
-    rubric = _or_problems(lambda: load_rubric(judge.rubric) if judge else None, problems)
-    scorers = _or_problems(lambda: scorers_of(config), problems) or ()
-    problems += _unmet_needs(config, scorers, mode)
-    if dataset is None or problems:
-        raise InputError(problems)
-    groups = {group for case in dataset.cases for group in case.groups}
-    problems += check_gates(config, {metric.id: metric for metric in all_metrics(scorers)}, groups)
-    problems = problems or _infeasible(config, scorers, dataset.cases)
-    baseline = _or_problems(lambda: read_baseline(config), problems)
-    if baseline is not None and not problems:
-        problems += _unfit(config, baseline, scorers, dataset)
-    if problems:
-        raise InputError(problems)
+    rubric, scorers = _measures(config, problems)
+    problems += [*_unmet_needs(config, scorers, mode), *_nobody_to_ask(config, mode)]
+    baseline = _check(config, scorers, dataset, problems)
+    assert dataset is not None
     turns = {case.id: len(case.turns) for case in dataset.cases}
     partial = str(selection) if selection and str(selection) else None
     return Plan(
@@ -172,6 +170,69 @@ def _asked(config: RunConfig) -> Dataset:
     if config.dataset is None:
         return load_suite(config, target_of(config).offers)
     return load_dataset(config.dataset.path, config.dataset.columns)
+
+
+def plan_scoring(config: RunConfig, mode: Mode, answers: Answers) -> Plan:
+    """The plan of a run that asks no bot: scorers, judge and gates of ``config`` on answers that are there.
+
+    Raises:
+        InputError: everything that is wrong with dataset, rubric and gates; another dataset than the one
+            that was asked.
+    """
+    problems: list[Problem] = []
+    dataset = answers.dataset or _or_problems(lambda: _asked(config), problems)
+    if dataset is not None and answers.dataset is None and dataset.digest != answers.dataset_digest:
+        message = f"{dataset.path}: not the questions that these answers are about (another digest)"
+        hint = "name the dataset that the run asked, or run the bot on this one: evalrun run"
+        problems.append(Problem(config.where("dataset"), message, hint))
+    asked = {key: answers.settings.get(key) for key in ("temperature", "max_tokens")}
+    config = config.model_copy(update={"draws": answers.per_case, **asked})
+    rubric, scorers = _measures(config, problems)
+    problems += _unmet_needs(config, scorers, mode, asks_bot=False)
+    problems += ks_too_large(config, dict(answers.settings.get("target", {})).get("k"))
+    problems += _unreachable_proof(config, scorers, answers)
+    checked = _check(config, scorers, dataset, problems)
+    assert dataset is not None
+    baseline = None if answers.partial else checked
+    return Plan(
+        config=config,
+        mode=mode,
+        dataset=dataset,
+        cases=answers.cases,
+        seeds=Seeds(),
+        scorers=scorers,
+        rubric=rubric,
+        partial=answers.partial,
+        baseline=baseline,
+        notes=() if baseline is None else _prospects(config, baseline, scorers, answers.cases),
+        answers=answers,
+    )
+
+
+def _measures(config: RunConfig, problems: list[Problem]) -> tuple[Rubric | None, tuple[Scorer, ...]]:
+    judge = config.judge
+    rubric = _or_problems(lambda: load_rubric(judge.rubric) if judge else None, problems)
+    return rubric, _or_problems(lambda: scorers_of(config), problems) or ()
+
+
+def _check(
+    config: RunConfig, scorers: Sequence[Scorer], dataset: Dataset | None, problems: list[Problem]
+) -> Baseline | None:
+    """The baseline of a config that can be run.
+
+    Raises:
+        InputError: ``problems``, else gates that mean nothing here, else gates that cannot hold.
+    """
+    if dataset is None or problems:
+        raise InputError(problems)
+    problems = check_gates(config, {metric.id: metric for metric in all_metrics(scorers)}, dataset.groups)
+    problems = problems or _infeasible(config, scorers, dataset.cases)
+    baseline = _or_problems(lambda: read_baseline(config), problems)
+    if baseline is not None and not problems:
+        problems += _unfit(config, baseline, scorers, dataset)
+    if problems:
+        raise InputError(problems)
+    return baseline
 
 
 def scorers_of(config: RunConfig) -> tuple[Scorer, ...]:
@@ -196,15 +257,22 @@ def _or_problems(load: Callable[[], T], problems: list[Problem]) -> T | None:
         return None
 
 
-def _unmet_needs(config: RunConfig, scorers: Sequence[Scorer], mode: Mode) -> list[Problem]:
+def _unmet_needs(
+    config: RunConfig, scorers: Sequence[Scorer], mode: Mode, *, asks_bot: bool = True
+) -> list[Problem]:
     problems = []
     for index, scorer in enumerate(scorers):
         if scorer.judged and scorer.asks is every_draw and config.judge is None:
             where = config.where("scorers", index)
             problems.append(Problem(where, f"scorer '{scorer.name}' needs a judge", "add a judge section"))
-    if mode != "live" and config.cassette is None:
+    if mode != "live" and config.cassette is None and (asks_bot or any(scorer.judged for scorer in scorers)):
         hint = "add cassette: {path: …}, or run with --live"
         problems.append(Problem(config.where(), "no cassette to replay or record", hint))
+    return problems
+
+
+def _nobody_to_ask(config: RunConfig, mode: Mode) -> list[Problem]:
+    problems = []
     has_address = config.target.launch is not None or getattr(config.target.options, "url", None)
     if not has_address:
         hint = "add target.launch to start one, or target.url for a running one"
@@ -218,6 +286,19 @@ def _unmet_needs(config: RunConfig, scorers: Sequence[Scorer], mode: Mode) -> li
         where = config.where("target", "launch")
         problems.append(Problem(where, "the bot's model calls do not pass the recording", hint))
     return problems
+
+
+def _unreachable_proof(config: RunConfig, scorers: Sequence[Scorer], answers: Answers) -> list[Problem]:
+    """A log proves nothing: at best it claims which contexts its answers came from."""
+    judged = any(scorer.judged for scorer in scorers)
+    if (
+        answers.origin.kind != "file"
+        or not judged
+        or LEVELS.index(config.provenance) <= LEVELS.index("claimed")
+    ):
+        return []
+    message = f"this config demands the proof '{config.provenance}'; logged answers are 'claimed' at best"
+    return [Problem(config.where("provenance"), message, "score them with --set provenance=claimed")]
 
 
 def _infeasible(config: RunConfig, scorers: Sequence[Scorer], cases: Sequence[Case]) -> list[Problem]:
@@ -293,3 +374,21 @@ def load(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
         InputError: every problem in it.
     """
     return load_config(path, overrides, check_scorer=build)
+
+
+def load_scoring(path: Path, answers: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """The config in ``path`` to score a file of logged answers by: its target and dataset are the file's.
+
+    Where it demands no level of proof, what a log can give is enough.
+
+    Raises:
+        InputError: every problem in it.
+    """
+    config = load_config(
+        path,
+        (*overrides_for(answers), *overrides),
+        options_of=lambda kind: LoggedOptions,
+        check_scorer=build,
+    )
+    demanded = {} if "provenance" in config.model_fields_set else {"provenance": "claimed"}
+    return config.model_copy(update=demanded)

@@ -192,7 +192,7 @@ class Turn(Record):
 
     question: str
     answer: str
-    seed: int
+    seed: int | None
     context: str | None = None
     level: Level = "none"
     exchange: str | None = None
@@ -203,13 +203,14 @@ class Draw(Record):
     """One answer to one case, or the reason why there is none.
 
     ``digest`` is what labels refer to. ``exchange`` is the key of the observed model call that proves the
-    draw. ``prompt`` is kept only where no exchange holds it. ``before`` holds the earlier turns of an attack
-    that takes several; ``level`` is then the weakest of all turns.
+    draw. ``prompt`` is kept only where no exchange holds it. ``seed`` is None for an answer from a log.
+    ``before`` holds the earlier turns of an attack that takes several; ``level`` is then the weakest of all
+    turns.
     """
 
     case: str
     index: int = Field(ge=0)
-    seed: int
+    seed: int | None = None
     digest: str | None = None
     answer: str | None = None
     context: str | None = None
@@ -654,8 +655,22 @@ class BaselineInfo(Record):
     values: tuple[BaselineValue, ...]
 
 
+class Origin(Record):
+    """Where the answers of a run come from that asked no bot: an earlier run, or a file of logged answers.
+
+    ``digest`` is sha256 of the run's ``run.json`` or of the file. Of a run also: sha256 of its
+    ``draws.jsonl``, and what its cassette blanked before a key was taken.
+    """
+
+    kind: Literal["run", "file"]
+    name: str
+    digest: str
+    draws: str | None = None
+    ignore: tuple[str, ...] = ()
+
+
 class RunHeader(Record):
-    """``run.json``: all of a run but its journals and its times."""
+    """``run.json``: all of a run but its journals and its times. ``origin``: None where a bot was asked."""
 
     format: Literal["run.v1"] = "run.v1"
     evalrun: str
@@ -664,6 +679,7 @@ class RunHeader(Record):
     config_digest: str
     dataset: DatasetInfo
     bot: dict[str, Any]
+    origin: Origin | None = None
     judge: JudgeInfo | None = None
     rubric_text: str | None = None
     draws: int

@@ -23,7 +23,7 @@ from evalrun.journal import RunFolder
 from evalrun.judge import Judge
 from evalrun.launch import Launch
 from evalrun.models import model, split_spec
-from evalrun.pipeline import Pipeline, Progress
+from evalrun.pipeline import Answering, Pipeline, Progress
 from evalrun.planning import Plan, target_of
 from evalrun.records import Exchange, Meta
 from evalrun.reports import write_reports
@@ -55,13 +55,12 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
     cassette, whole = _cassette(plan, refresh), False
     try:
         async with AsyncExitStack() as stack:
-            bot = await _bot(stack, plan, cassette, _into(folder))
+            source = await _source(stack, plan, cassette, _into(folder))
             judge = _judge(stack, plan, cassette, _into(folder))
             _check_baseline(plan, judge)
-            sampler = Sampler(bot.target, bot.tap, plan.seeds)
-            about = await bot.target.about()
-            at_once = bot.target.offers.seed
-            work = Pipeline(plan, folder, sampler, judge, progress, cassette, at_once, bot.ended)
+            work = Pipeline(
+                plan, folder, source.answering, judge, progress, cassette, source.at_once, source.ended
+            )
             await work.run()
             whole = work.whole
     except UnavailableError as error:
@@ -72,7 +71,7 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
         cassette.close(whole=whole)
         folder.close()
         progress.stop()
-    header = conclude(plan, folder, cassette, work.tally, about, judge)
+    header = conclude(plan, folder, cassette, work.tally, source.about, judge)
     attempt = attempt_of(folder, header)
     meta = Meta(
         run=folder.path.name,
@@ -81,7 +80,7 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
         seconds=round(time.perf_counter() - clock, 1),
         calls=cassette.calls,
         replayed=cassette.replayed,
-        retries=bot.client.retries,
+        retries=source.client.retries if source.client else 0,
         attempt=attempt.number,
         trial=attempt.trial,
         answers=attempt.answers,
@@ -99,6 +98,8 @@ def _into(folder: RunFolder) -> Observe:
 
 def _cassette(plan: Plan, refresh: bool) -> Cassette:
     wanted = plan.config.cassette
+    if plan.answers and not plan.judged:
+        return Cassette.holding(())  # nobody is asked
     return Cassette(
         wanted.path if wanted and plan.mode != "live" else None,
         plan.mode,
@@ -106,6 +107,27 @@ def _cassette(plan: Plan, refresh: bool) -> Cassette:
         refresh=refresh,
         about=dict(wanted.about) if wanted else {},
     )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What draws come from, what is known of the bot, and whether several may be asked for at once."""
+
+    answering: Answering
+    about: dict[str, Any]
+    at_once: bool = True
+    ended: Callable[[], str] = str
+    client: Service | None = None
+
+
+async def _source(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> _Source:
+    if plan.answers is not None:
+        for exchange in plan.answers.exchanges:
+            observe(exchange)
+        return _Source(plan.answers, dict(plan.answers.about))
+    bot = await _bot(stack, plan, cassette, observe)
+    sampler = Sampler(bot.target, bot.tap, plan.seeds)
+    return _Source(sampler, await bot.target.about(), bot.target.offers.seed, bot.ended, bot.client)
 
 
 @dataclass(frozen=True)

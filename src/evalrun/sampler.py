@@ -142,7 +142,7 @@ class Sampler:
 
     async def _answered(self, case: Case, empty: Draw, sent: Context | None, address: Address) -> Drawn:
         started = time.perf_counter()
-        reply = await self._target.answer(case, sent, empty.seed, self._watch(address))
+        reply = await self._target.answer(case, sent, self._seeds.of[address], self._watch(address))
         seconds = time.perf_counter() - started
         miss = self._tap.missed(address) if self._tap else None
         if miss is not None and miss.miss.address == address:

@@ -7,6 +7,7 @@ UTF-8, not JSON. Leaves YAML to ``yamlfile`` and the meaning of rows to ``datase
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +106,54 @@ def json_lines(path: Path, text: str) -> Iterator[Row | Problem]:
                 yield Row(number, value, line)
             else:
                 yield Problem(f"{path}:{number}", "not an object", 'a line looks like {"id": "…", …}')
+
+
+_QUOTED = re.compile(r'"([^"]*(?:""[^"]*)*)"')
+_PLAIN = re.compile(r"[^,\r\n]*")
+_END = re.compile(r"\r\n|\n|\r")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One row of a CSV: its line, its cells, and the (line, column) at which each begins, from 1."""
+
+    line: int
+    values: tuple[str, ...]
+    places: tuple[tuple[int, int], ...]
+
+
+def csv_cells(path: Path, text: str) -> Iterator[Cells | Problem]:
+    """The rows of a CSV as RFC 4180 has them, blank lines left out; the first fault of a quote ends them."""
+    at, line, start = 0, 1, 0
+    values: list[str] = []
+    places: list[tuple[int, int]] = []
+    while at <= len(text):
+        places.append((line, at - start + 1))
+        found = (_QUOTED if text.startswith('"', at) else _PLAIN).match(text, at)
+        if found is None:
+            yield Problem(_place(path, places[-1]), "a quote that is never closed", "close it, or double it")
+            return
+        values.append(found[1].replace('""', '"') if found.re is _QUOTED else found[0])
+        if newlines := found[0].count("\n"):
+            line, start = line + newlines, at + found[0].rindex("\n") + 1
+        at = found.end()
+        if text.startswith(",", at):
+            at += 1
+            continue
+        end = _END.match(text, at)
+        if end is None and at < len(text):
+            where = _place(path, (line, at - start + 1))
+            yield Problem(where, "text behind a closing quote", "double a quote that is text")
+            return
+        if values != [""]:
+            yield Cells(places[0][0], tuple(values), tuple(places))
+        values, places = [], []
+        at = end.end() if end else len(text) + 1
+        line, start = line + 1, at
+
+
+def _place(path: Path, place: tuple[int, int]) -> str:
+    return f"{path}:{place[0]}:{place[1]}"
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from evalrun.answers import context_of, earlier_of, system_text
 from evalrun.beside import FILE, Baseline, Beside
 from evalrun.cassette import Address, Cassette, CassetteTransport, addressed, exchange_key
 from evalrun.conclusion import verdicts_of
@@ -71,20 +72,17 @@ class Stored:
 
     def earlier_of(self, draw: Draw) -> tuple[Context, ...]:
         """The contexts of a draw's earlier turns."""
-        found = (self.contexts.get((draw.case, turn.context or "")) for turn in draw.before)
-        return tuple(context for context in found if context is not None)
+        return earlier_of(draw, self.contexts)
 
-    @property
-    def ignore(self) -> list[re.Pattern[str]]:
-        """What the cassette blanks before it takes a key."""
-        cassette = self.header.config.get("cassette") or {}
-        return [re.compile(pattern) for pattern in cassette.get("ignore", ())]
+    def ignore(self, book: str) -> list[re.Pattern[str]]:
+        """What the cassette blanks before it takes a key; of answers taken over, what theirs blanked."""
+        cassette, origin = self.header.config.get("cassette") or {}, self.header.origin
+        patterns = origin.ignore if origin and book != "judge" else cassette.get("ignore", ())
+        return [re.compile(pattern) for pattern in patterns]
 
     def context_of(self, draw: Draw) -> Context | None:
         """The context a draw was answered from; of a draw without an answer, that of its case."""
-        if draw.context is not None:
-            return self.contexts.get((draw.case, draw.context))
-        return next((context for (case, _), context in self.contexts.items() if case == draw.case), None)
+        return context_of(draw, self.contexts)
 
 
 def verify_run(path: Path) -> tuple[list[str], str]:
@@ -97,6 +95,7 @@ def verify_run(path: Path) -> tuple[list[str], str]:
     stored = Stored.read(folder)
     scorers = build_all(stored.header.config.get("scorers", ()), stored.header.draws)
     broken = [
+        *_origin(stored),
         *_contexts(stored),
         *_exchanges(stored),
         *_draws(stored),
@@ -110,6 +109,13 @@ def verify_run(path: Path) -> tuple[list[str], str]:
     return broken, f"{counts}, {verdicts}, {len(stored.scores)} scores, {len(stored.header.verdicts)} gates"
 
 
+def _origin(stored: Stored) -> Iterator[str]:
+    """The answers of an earlier run are that run's, all of them."""
+    origin = stored.header.origin
+    if origin and origin.kind == "run" and origin.draws != stored.header.journals.get("draws.jsonl"):
+        yield f"draws.jsonl: not the answers of the run '{origin.name}' that run.json names"
+
+
 def _contexts(stored: Stored) -> Iterator[str]:
     for (case, digest), context in stored.contexts.items():
         if digest != context_digest(context.chunks):
@@ -118,9 +124,11 @@ def _contexts(stored: Stored) -> Iterator[str]:
 
 def _exchanges(stored: Stored) -> Iterator[str]:
     """Each exchange has the key of its own request."""
+    ignore = {book: stored.ignore(book) for book in ("bot", "judge")}
     for line in stored.exchanges:
+        blanked = ignore["judge" if line.source == "judge" else "bot"]
         keys = (
-            exchange_key(line.method, line.path, line.request, occurrence, stored.ignore)
+            exchange_key(line.method, line.path, line.request, occurrence, blanked)
             for occurrence in range(_MOST_OCCURRENCES)
         )
         if line.key not in keys:
@@ -200,7 +208,7 @@ def _judgements(stored: Stored) -> list[str]:
     if rubric.digest != stored.header.judge.rubric_digest:
         return ["rubric: its text does not have the digest in the header"]
     provider, name = split_spec(stored.header.config["judge"]["model"])
-    transport = CassetteTransport(Cassette.holding(stored.exchanges, stored.ignore), "judge", None)
+    transport = CassetteTransport(Cassette.holding(stored.exchanges, stored.ignore("judge")), "judge", None)
     made = model.get(provider)(name, "http://127.0.0.1", transport, digest=stored.header.judge.model_digest)
     judge = Judge(rubric, made, stored.header.judge.temperature)
     broken = [] if judge.fingerprint == stored.header.judge.fingerprint else ["judge: another fingerprint"]
@@ -258,18 +266,9 @@ def _samples(stored: Stored) -> Iterator[Sample]:
                 draw=draw,
                 context=stored.context_of(draw),
                 judgement=stored.judgements.get(draw.key),
-                system=_system(stored, draw),
+                system=system_text(draw, stored.by_key),
                 earlier=stored.earlier_of(draw),
             )
-
-
-def _system(stored: Stored, draw: Draw) -> str | None:
-    """The system text of the prompt that the last turn was answered from."""
-    if draw.exchange is not None:
-        found = stored.by_key.get((draw.case, draw.index, draw.exchange))
-        return system_of(found.request) if found else None
-    said = [message.content for message in draw.prompt or () if message.role == "system"]
-    return "\n".join(said) or None
 
 
 def _conclusions(folder: RunFolder, stored: Stored) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from evalrun.cli import commands, judge, numbers, redteam, starting, view
+from evalrun.cli import commands, judge, numbers, redteam, score, starting, view
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -44,5 +44,6 @@ def main() -> None:
     """Measure a chatbot that answers from documents, and say how sure the numbers are."""
 
 
-for command in (*commands.ALL, *numbers.ALL, *judge.ALL, *redteam.ALL, *view.ALL, *starting.ALL):
+_TABLES = (commands, score, numbers, judge, redteam, view, starting)
+for command in (command for table in _TABLES for command in table.ALL):
     main.add_command(command)

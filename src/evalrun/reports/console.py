@@ -281,9 +281,11 @@ def look(folder: RunFolder, header: RunHeader) -> str:
 
 
 def next_command(header: RunHeader, meta: Meta, rows: Rows) -> str:
-    """What to run next: the worst question, asked again. Where nothing was concluded, the errors say it."""
+    """What to run next: the worst question, asked again. Where nothing was concluded, the errors say it;
+    where no bot was asked, there is none to ask.
+    """
     unmet = rows.unmet() if header.exit_code in CONCLUDED else []
-    if not unmet or not meta.config_path:
+    if not unmet or not meta.config_path or header.origin is not None:
         return ""
     parts = ["evalrun", "run", meta.config_path, "--live", "--case", unmet[0].id]
     return words.one_line(shlex.join(parts))

@@ -233,9 +233,12 @@ def tone(header: RunHeader) -> Decision:
 
 
 def bot_line(header: RunHeader) -> str:
-    """Kind and model of the bot."""
+    """Kind and model of the bot; where its answers come from if it was not asked."""
     names = [header.bot.get(key) for key in ("kind", "model")]
-    return one_line(", ".join(str(name) for name in names if name)) or "unnamed"
+    bot = ", ".join(str(name) for name in names if name) or "unnamed"
+    if (origin := header.origin) is not None:
+        bot += f"; answers of run {origin.name}" if origin.kind == "run" else f"; answers from {origin.name}"
+    return one_line(bot)
 
 
 def judge_line(header: RunHeader) -> str:

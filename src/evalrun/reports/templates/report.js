@@ -198,7 +198,7 @@
       if (judged.rationale) notes.push(`judge: ${judged.rationale}`);
       if (notes.length) card.append(el("p", { class: "aside", dir: "auto" }, notes.join("\n")));
     }
-    const facts = [`seed ${draw.seed}`];
+    const facts = draw.seed === null ? [] : [`seed ${draw.seed}`];
     if (draw.tokens) facts.push(`${draw.tokens[0]} + ${draw.tokens[1]} tokens`);
     if (draw.seconds !== null && draw.seconds !== undefined) facts.push(`${draw.seconds.toFixed(1)} s`);
     if (draw.finish && draw.finish !== "stop") facts.push(`ended: ${draw.finish}`);

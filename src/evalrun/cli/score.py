@@ -1,0 +1,73 @@
+"""The command that scores answers without asking a bot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from evalrun.cli.commands import carry_out, mode_of
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("source", metavar="RUN|FILE", type=click.Path(exists=True, path_type=Path))
+@click.option("--config", type=_FILE, help="Scorers, judge and gates; needed for a RUN.")
+@click.option(
+    "--map",
+    "columns",
+    metavar="FIELD=COLUMN,…",
+    multiple=True,
+    help="Which column of FILE is question, answer, contexts, reference, id, draw, expect, category, …",
+)
+@click.option("--live", is_flag=True, help="Ask the real judge; store nothing.")
+@click.option("--record", is_flag=True, help="Ask the judge for what has no recording, and store it.")
+@click.option("--output", type=click.Path(path_type=Path), help="Run folder (default: runs/MMDD-NAME).")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a value of the config."
+)
+@click.option("--full", is_flag=True, help="Show every table.")
+@click.option("--quiet", "-q", is_flag=True, help="Show the gates and the verdict only.")
+@click.option("--json", "as_json", is_flag=True, help="Print run.json instead.")
+def score(
+    source: Path,
+    config: Path | None,
+    columns: tuple[str, ...],
+    live: bool,
+    record: bool,
+    output: Path | None,
+    overrides: tuple[str, ...],
+    full: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Score answers that are there already: those of a RUN, or of a FILE of logged ones (CSV, JSONL).
+
+    The bot is never asked. A RUN gets the scorers, judge and gates of another config. A FILE needs nothing
+    else: without --config it is scored by code alone. The result is a run folder like any other.
+    """
+    from evalrun.answers import answers_of
+    from evalrun.errors import UserError
+    from evalrun.journal import RunFolder
+    from evalrun.logged import code_only, read_answers, read_columns
+    from evalrun.planning import load, load_scoring, plan_scoring
+
+    mode = mode_of(live, record, record_missing=False)
+    if source.is_dir():
+        if config is None:
+            raise UserError(f"{source}: by what is this run to be scored?", "name scorers with --config")
+        if columns:
+            raise UserError("--map is for files of logged answers", "leave it out")
+        plan = plan_scoring(load(config, overrides), mode, answers_of(RunFolder(source)))
+    else:
+        answers = read_answers(source, read_columns(columns))
+        by = load_scoring(config, source, overrides) if config else code_only(source, answers)
+        plan = plan_scoring(by, mode, answers)
+        # The screen shows them again; who spends, or sees no screen, should know before.
+        for note in plan.dataset.notes if quiet or as_json or (plan.judged and mode != "replay") else ():
+            click.echo(f"note: {note}", err=True)
+    carry_out(plan, output, refresh=False, full=full, quiet=quiet, as_json=as_json)
+
+
+ALL = (score,)
