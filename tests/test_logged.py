@@ -126,7 +126,7 @@ def test_every_fault_is_told_at_once_where_it_stands(tmp_path: Path) -> None:
     )
     found = faults(tmp_path, text, "")
     assert [
-        "2:12 'expect' should be 'answer' or 'refuse' (it is \"perhaps\")",
+        "2:13 'expect' should be 'answer' or 'refuse' (it is \"perhaps\")",
         "4:10 'contexts' is not valid JSON: Expecting ',' delimiter: line 1 column 5 (char 4)",
         "5:3 no question",
         "6:12 'draw' is not a whole number",
@@ -261,7 +261,8 @@ def test_a_config_gives_its_scorers_judge_and_gates(project: Project) -> None:
     again = score(source, *by)
     assert ExitCode.OK == again.code, again.text
     assert first == again.files()["run.json"]
-    assert 0 == CliRunner().invoke(main, ["verify", str(again.folder.path)]).exit_code
+    verified = CliRunner().invoke(main, ["verify", str(again.folder.path)])
+    assert 0 == verified.exit_code, verified.output
     (project.folder / "scored").rename(project.folder / "replayed")
     demanding = score(source, *by, "--set", "provenance=observed")
     assert ExitCode.USAGE == demanding.code

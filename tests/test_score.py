@@ -69,7 +69,8 @@ def test_a_run_is_judged_anew_and_its_bot_is_left_alone(project: Project) -> Non
     assert old.config["target"] == new.config["target"]
     assert parent.decisions == replayed.decisions
     assert "answers of run small" in replayed.text
-    assert 0 == CliRunner().invoke(main, ["verify", str(replayed.folder.path)]).exit_code
+    verified = CliRunner().invoke(main, ["verify", str(replayed.folder.path)])
+    assert 0 == verified.exit_code, verified.output
 
 
 def test_code_alone_needs_neither_judge_nor_recording(project: Project) -> None:

@@ -47,7 +47,7 @@ def read_columns(texts: Iterable[str]) -> dict[str, str]:
         UserError: not of this form, a field that is none, or one that is named twice.
     """
     columns: dict[str, str] = {}
-    for part in ",".join(texts).split(","):
+    for part in (part for text in texts for part in text.split(",")):
         name, equals, column = (text.strip() for text in part.partition("="))
         if not equals or not name or not column:
             raise UserError(f"--map: '{part}' is not FIELD=COLUMN", "write --map question=Q,answer=A")

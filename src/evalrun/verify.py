@@ -29,7 +29,7 @@ from evalrun.provenance import ChainBroken, PromptCut, prove_observed, prove_rep
 from evalrun.records import Case, Context, Draw, Exchange, Judgement, RunHeader, Sample, Score, Turn
 from evalrun.scorers import Scorer, build_all, score
 from evalrun.summary import summarise
-from evalrun.wires import output_of, system_of
+from evalrun.wires import output_of
 
 _MOST_OCCURRENCES = 8
 Seen = defaultdict[tuple[str, int, int], list[Exchange]]
