@@ -44,6 +44,6 @@ def main() -> None:
     """Measure a chatbot that answers from documents, and say how sure the numbers are."""
 
 
-_TABLES = (commands, score, numbers, judge, redteam, view, starting)
-for command in (command for table in _TABLES for command in table.ALL):
-    main.add_command(command)
+for table in (commands, score, numbers, judge, redteam, view, starting):
+    for command in table.ALL:
+        main.add_command(command)
