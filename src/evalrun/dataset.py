@@ -12,7 +12,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,22 @@ def load_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
     if not reader.cases:
         raise InputError([Problem(str(path), "holds no cases", "one case a line; see the example datasets")])
     return Dataset(path.stem, tuple(reader.cases), digest, path, reader.lines, notes)
+
+
+def cases_of(path: Path, rows: Iterable[Row]) -> tuple[Case, ...]:
+    """The cases in ``rows``, which were read from ``path`` in some other way; their source is not looked at.
+
+    Raises:
+        InputError: every bad row with ``file:line``, or no case at all.
+    """
+    reader = _Reader(path)
+    for row in rows:
+        reader._take(Row(row.line, row.value, json.dumps(row.value)))
+    if reader.problems:
+        raise InputError(at_most(reader.problems))
+    if not reader.cases:
+        raise InputError([Problem(str(path), "holds no questions")])
+    return tuple(reader.cases)
 
 
 def freeze(path: Path, columns: Mapping[str, str] | None = None) -> bool:

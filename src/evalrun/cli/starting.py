@@ -8,15 +8,18 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 if TYPE_CHECKING:
+    from evalrun.importing import Imported
     from evalrun.records import Case
     from evalrun.starter import Kind
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_WRITTEN = click.Path(dir_okay=False, path_type=Path)
 _KINDS = ("http", "openai", "command", "python", "ragbot")
 _URLS = {
     "http": "http://127.0.0.1:8000",
@@ -206,7 +209,70 @@ def _name_of(folder: Path) -> str:
 
 
 def _imported(path: Path) -> Sequence[Case]:
-    raise NotImplementedError(path)
+    """Questions of another file: a dataset as it is, anything else as ``evalrun import`` reads it."""
+    from evalrun.dataset import load_dataset
+    from evalrun.importing import import_file
+
+    if path.suffix.lower() == ".jsonl":
+        return load_dataset(path).cases
+    made = import_file(path, {})
+    _tell(made)
+    return made.cases
+
+
+def _tell(made: Imported) -> None:
+    """What was read as what, and what was left behind."""
+    click.echo("read as: " + ", ".join(f"{ours} = '{theirs}'" for ours, theirs in made.read_as.items()))
+    for problem in made.left:
+        click.echo(str(problem), err=True)
+
+
+@click.command(name="import")
+@click.argument("file", type=_FILE)
+@click.option("--map", "pairs", multiple=True, metavar="FIELD=NAME", help="Their name of a field of a case.")
+@click.option("--output", type=_WRITTEN, metavar="FILE", help="Default: FILE's name with .jsonl.")
+def import_(file: Path, pairs: tuple[str, ...], output: Path | None) -> None:
+    """Turn the questions of FILE (CSV, or a promptfoo config) into a dataset; overwrites nothing.
+
+    What is not taken over is said with its place and the reason.
+    """
+    from evalrun.errors import UserError
+    from evalrun.importing import import_file
+    from evalrun.starter import lines_of, write_files
+
+    if wrong := [text for text in pairs if "=" not in text]:
+        raise UserError(f"--map {wrong[0]}: is not FIELD=NAME", "write it like --map question=Query")
+    made = import_file(file, {name: theirs for name, _, theirs in (text.partition("=") for text in pairs)})
+    target = output or file.with_suffix(".jsonl")
+    write_files(target.parent, {target.name: lines_of(made.cases)})
+    _tell(made)
+    click.echo(f"{target}: {len(made.cases)} questions; {len(made.left)} things were not taken over")
+
+
+@click.command()
+@click.argument("folder", metavar="RUN", type=_FOLDER)
+@click.option("--format", "form", type=click.Choice(["csv", "jsonl"]), default="csv", show_default=True)
+@click.option("--output", type=_WRITTEN, metavar="FILE", help="Default: standard output.")
+def export(folder: Path, form: Literal["csv", "jsonl"], output: Path | None) -> None:
+    """Print a RUN as a table, one row a draw: question, answer, contexts, verdict, scores.
+
+    In CSV no text is a formula: an apostrophe stands before one that would be.
+    """
+    from evalrun.errors import UserError
+    from evalrun.exporting import export as table_of
+    from evalrun.journal import RunFolder
+
+    table = table_of(RunFolder(folder), form)
+    if output is None:
+        sys.stdout.buffer.write(table)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with output.open("xb") as file:
+            file.write(table)
+    except OSError as error:
+        raise UserError(f"{output}: cannot be written: {error.strerror}", "name another file") from None
+    click.echo(f"wrote {output}")
 
 
 def _check(config: Path, written: Sequence[Path]) -> None:
@@ -222,4 +288,4 @@ def _check(config: Path, written: Sequence[Path]) -> None:
         raise
 
 
-ALL = (init,)
+ALL = (init, import_, export)

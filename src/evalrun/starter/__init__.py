@@ -113,7 +113,7 @@ def refuse_existing(folder: Path, names: Iterable[str] = (CONFIG, QUESTIONS, WOR
     Raises:
         InputError: every file that is there already.
     """
-    hint = "evalrun init overwrites nothing: move it away, or name another folder"
+    hint = "nothing is overwritten: move it away, or name another place"
     there = [path for name in names if (path := folder / name).exists() or path.is_symlink()]
     if there:
         raise InputError([Problem(str(path), "is there already", hint) for path in there])
