@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalrun.gates import decide, infeasible, number
-from evalrun.records import Case, Estimate, Gate, Metric, Score, Verdict
+from evalrun.records import Bounds, Case, Correction, Estimate, Gate, Metric, Score, Verdict
 from evalrun.summary import summarise
 
 CASES = Path(__file__).parent / "cases"
@@ -196,12 +196,24 @@ def test_a_judge_that_was_not_measured_is_said_and_may_be_refused() -> None:
     """Judged metrics say whether their judge is known; a gate may demand it."""
     found = estimate(27, 0, metric=JUDGED)
     assert False is decide(gate(min=0.5), found).judge_measured
-    assert True is decide(gate(min=0.5), found, judge_measured=True).judge_measured
     assert None is decide(gate(min=0.5), estimate(27, 0)).judge_measured
     strict = decide(gate(min=0.5, require_measured_judge=True), found)
-    assert ("undecided", "the judge is not measured against labels") == (strict.decision, strict.why)
-    measured = decide(gate(min=0.5, require_measured_judge=True), found, judge_measured=True)
-    assert "holds" == measured.decision
+    why = "the judge is not measured against labels: no labels"
+    assert ("undecided", why) == (strict.decision, strict.why)
+
+
+def test_a_gate_reads_the_corrected_rate_where_there_is_one() -> None:
+    """27 of 27 by the judge, half of it by the labels: value, limits and advice are those of the labels."""
+    ((name, found),) = estimate(27, 0, metric=JUDGED).items()
+    bounds = Bounds(lower=0.3, upper=0.7, lower_exact=0.29, upper_exact=0.71)
+    correction = Correction(value=0.5, low=0.3, high=0.7, method="ppi", labels=12, bounds=bounds)
+    estimates = {name: found.model_copy(update={"corrected": correction})}
+    strict = decide(gate(min=0.75, require_measured_judge=True), estimates)
+    assert ("fails", 0.5, 0.7, True) == (strict.decision, strict.value, strict.high, strict.judge_measured)
+    assert "at most .71 (exact limit)" == strict.decided_by
+    open_gate = decide(gate(min=0.4), estimates)
+    assert "undecided" == open_gate.decision
+    assert open_gate.advice.endswith("labelled questions at this rate would hold; 12 are labelled")
 
 
 def test_only_a_failure_and_an_undecided_one_that_is_not_waved_through_are_red() -> None:

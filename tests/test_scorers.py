@@ -202,7 +202,7 @@ def test_who_does_not_belong_to_a_population_has_no_line_at_all() -> None:
 def test_each_draw_has_exactly_one_outcome(case: Case, refusal: bool, faithful: bool, outcome: str) -> None:
     """A refusal that also makes an unsupported claim counts as an answer."""
     read = judged(refusal, faithful)
-    assert outcome == outcome_of(case, read)
+    assert outcome == outcome_of(case.expect, refusal, faithful)
     values = measured("outcome", sample(case, judgement=read))
     assert [outcome] == [name for name in EVENTS if values.get(name) == "pass"]
     assert ("pass" if outcome in ("grounded", "correctly_refused") else "fail") == values["right"]

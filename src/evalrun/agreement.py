@@ -168,7 +168,7 @@ def agree(
             or no label is of an answer of this run.
     """
     header = folder.header
-    dimension = dimension_of(labels)
+    dimension = dimension_of(labels.header.dimension, str(labels.path))
     if header.judge is None:
         raise UserError(f"{folder.path}: no judge read these answers", "name a run whose config has a judge")
     who = reference(labels, rater)
@@ -212,18 +212,18 @@ _EXIT = {
 }
 
 
-def dimension_of(labels: Labels) -> Dimension:
-    """The dimension of a label file.
+def dimension_of(name: str, file: str) -> Dimension:
+    """The dimension of a label file, by the name its header gives.
 
     Raises:
         UserError: it is nothing that a judge reads.
     """
     for dimension in DIMENSIONS:
-        if dimension == labels.header.dimension:
+        if dimension == name:
             return dimension
     raise UserError(
-        f"{labels.path}: dimension '{labels.header.dimension}' is nothing that a judge reads",
-        nearest(labels.header.dimension, DIMENSIONS) or f"known: {', '.join(DIMENSIONS)}",
+        f"{file}: dimension '{name}' is nothing that a judge reads",
+        nearest(name, DIMENSIONS) or f"known: {', '.join(DIMENSIONS)}",
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from evalrun import drop_gates, gates
 from evalrun.beside import FILE, Beside
 from evalrun.cassette import Address, Cassette, Miss
+from evalrun.correction import correct
 from evalrun.digest import tagged
 from evalrun.errors import ExitCode, worst
 from evalrun.journal import RunFolder
@@ -37,7 +38,15 @@ def conclude(
     """Seal the journals and draw the conclusions from them."""
     journals = folder.seal()
     config = plan.config
-    estimates = summarise(plan.metrics, plan.cases, folder.scores(), config.draws)
+    info = _judge_info(plan, judge, tally, about)
+    estimates, certificates = correct(
+        summarise(plan.metrics, plan.cases, folder.scores(), config.draws),
+        plan.labels,
+        info.fingerprint if info else None,
+        plan.cases,
+        folder.draws(),
+        folder.judgements(),
+    )
     beside = _beside(plan, folder)
     verdicts = () if plan.partial else verdicts_of(plan.config.gates, estimates, beside)
     unavailable = _unavailable(plan, folder, tally)
@@ -61,7 +70,7 @@ def conclude(
         ),
         bot={"kind": config.target.kind, **about},
         origin=plan.answers.origin if plan.answers else None,
-        judge=_judge_info(plan, judge, tally, about),
+        judge=info,
         rubric_text=_rubric_text(plan) if judge else None,
         draws=config.draws,
         temperature=config.temperature,
@@ -72,6 +81,8 @@ def conclude(
         demanded_level=config.provenance,
         recorded=plan.answers.recorded if plan.answers else cassette.recorded,
         metrics=plan.metrics,
+        labels=plan.labels,
+        certificates=certificates,
         estimates=estimates,
         verdicts=verdicts,
         baseline=beside.info(estimates) if beside else None,

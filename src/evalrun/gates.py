@@ -57,24 +57,23 @@ def infeasible(
     return None
 
 
-def decide(
-    gate: Gate, estimates: Mapping[tuple[str, str], Estimate], *, judge_measured: bool = False
-) -> Verdict:
-    """The verdict of one gate."""
+def decide(gate: Gate, estimates: Mapping[tuple[str, str], Estimate]) -> Verdict:
+    """The verdict of one gate; of a judged rate it reads the corrected one, where there is one."""
     found = estimates.get((gate.metric, gate.group))
     if found is None or found.value is None:
         why = found.reason if found is not None and found.reason else "no_data"
         return Verdict(gate=gate, decision="undecided", why=f"nothing was measured ({why})")
+    read = found.measured or found
     verdict = Verdict(
         gate=gate,
         decision="undecided",
-        value=found.value,
-        low=found.low,
-        high=found.high,
+        value=read.value,
+        low=read.low,
+        high=read.high,
         n=found.n,
-        judge_measured=judge_measured if found.judged else None,
+        judge_measured=found.measured is not None if found.judged else None,
     )
-    reason = _not_measured(gate, found, judge_measured)
+    reason = _not_measured(gate, found)
     if reason:
         return verdict.model_copy(update={"why": reason})
     if gate.infer == "this_set":
@@ -82,15 +81,16 @@ def decide(
     return verdict.model_copy(update=_by_limits(gate, found))
 
 
-def _not_measured(gate: Gate, found: Estimate, judge_measured: bool) -> str:
+def _not_measured(gate: Gate, found: Estimate) -> str:
     coverage = found.coverage
     if coverage is not None and coverage < gate.min_coverage - TOLERANCE:
         reasons = ", ".join(f"{count} {reason}" for reason, count in found.failures.items())
         return f"coverage {number(coverage)}, needs {number(gate.min_coverage)}: not measured ({reasons})"
     if gate.infer == "population" and found.n < gate.min_n:
         return f"{found.n} questions measured, needs {gate.min_n}"
-    if found.judged and gate.require_measured_judge and not judge_measured:
-        return "the judge is not measured against labels"
+    if found.judged and gate.require_measured_judge and found.measured is None:
+        why = found.corrected.why if found.corrected else "no labels"
+        return f"the judge is not measured against labels: {why}"
     return ""
 
 
@@ -102,7 +102,7 @@ def _exactly(gate: Gate, value: float) -> dict[str, str]:
 
 def _by_limits(gate: Gate, found: Estimate) -> dict[str, str]:
     limit, at_least = threshold(gate)
-    bounds = found.bounds
+    bounds = (found.measured or found).bounds
     if bounds is None:
         return {"why": f"no interval ({found.reason or 'too few questions'})"}
     decision = stats.decide(bounds, limit, at_least, gate.method)
@@ -125,9 +125,16 @@ def _by_limits(gate: Gate, found: Estimate) -> dict[str, str]:
 
 def _advice(gate: Gate, found: Estimate) -> str:
     limit, at_least = threshold(gate)
-    assert found.value is not None
-    needed = stats.questions_needed(found.value, limit, at_least, method=gate.method)
-    if needed is None or needed <= found.n:
+    measured = found.measured
+    value = measured.value if measured else found.value
+    assert value is not None
+    needed = stats.questions_needed(value, limit, at_least, method=gate.method)
+    if needed is None:
         side = "reaches" if at_least else "stays under"
-        return f"at this rate no number of questions {side} the threshold" if needed is None else ""
+        return f"at this rate no number of questions {side} the threshold"
+    if measured is not None:
+        told = f"{needed} labelled questions at this rate would hold; {measured.labels} are labelled"
+        return told if needed > measured.labels and not measured.assumes else ""
+    if needed <= found.n:
+        return ""
     return f"{needed} questions at this rate would hold; you have {found.n} (add questions, not draws)"

@@ -42,7 +42,7 @@ def place(seed: int, draw: Draw) -> str:
 
 def choose_random(folder: RunFolder, seed: int, count: int) -> list[Question]:
     """One answer of each of ``count`` questions, all by seed; a larger count only adds some."""
-    return _asked(folder, _one_a_case(folder, seed)[:count])
+    return _asked(folder, one_a_case(folder.draws(), seed)[:count])
 
 
 def choose_by_verdict(folder: RunFolder, seed: int, each: int, dimension: str) -> list[Question]:
@@ -51,7 +51,7 @@ def choose_by_verdict(folder: RunFolder, seed: int, each: int, dimension: str) -
     They come in the order of the seed, so that their place tells nothing of the verdict.
     """
     said = {(one.case, one.index): _said(one, dimension) for one in folder.judgements()}
-    order = _one_a_case(folder, seed)
+    order = one_a_case(folder.draws(), seed)
     groups = ([draw for draw in order if said.get(draw.key) is verdict][:each] for verdict in (True, False))
     chosen = {draw.key for group in groups for draw in group}
     return _asked(folder, [draw for draw in order if draw.key in chosen])
@@ -62,10 +62,10 @@ def _said(judgement: Judgement, dimension: str) -> bool | None:
     return found
 
 
-def _one_a_case(folder: RunFolder, seed: int) -> list[Draw]:
-    """The first answer of each case in the order of the seed."""
+def one_a_case(draws: Iterable[Draw], seed: int) -> list[Draw]:
+    """The first answer of each case in the order of the seed: those that can be chosen."""
     chosen: dict[str, Draw] = {}
-    for draw in sorted(folder.draws(), key=lambda draw: place(seed, draw)):
+    for draw in sorted(draws, key=lambda draw: place(seed, draw)):
         if draw.digest is not None:
             chosen.setdefault(draw.case, draw)
     return list(chosen.values())

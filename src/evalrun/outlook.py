@@ -27,9 +27,11 @@ class Outlook:
         cases: Sequence[Case],
         draws: int,
         clock: Callable[[], float] = time.perf_counter,
+        *,
+        labelled: bool = False,
     ) -> None:
         by_id = {metric.id: metric for metric in metrics}
-        self._draws, self._clock = draws, clock
+        self._draws, self._clock, self._labelled = draws, clock, labelled
         self._gates = [
             (gate, by_id[gate.metric], groups_of(by_id[gate.metric], cases).get(gate.group, []))
             for gate in wanted
@@ -60,6 +62,8 @@ class Outlook:
         open_ended = gate.model_copy(update={"min_coverage": 0.0, "require_measured_judge": False})
         whole = found.failed == 0
         decided = gates.decide(open_ended, {(gate.metric, gate.group): found}).decision
+        if self._labelled and metric.judged:
+            decided = "undecided"  # the labels have a word in it at the end
         if decided != "undecided" and (whole or gate.infer == "population"):
             return f"{name} {decided}"
         limit, _ = gates.threshold(gate)

@@ -84,7 +84,8 @@ class Pipeline:
             self.folder.append("cases", case)
         if self.progress.live:
             gates = () if plan.partial else plan.config.gates
-            self._outlook = Outlook(gates, plan.metrics, plan.cases, plan.config.draws)
+            labelled = bool(plan.labels)
+            self._outlook = Outlook(gates, plan.metrics, plan.cases, plan.config.draws, labelled=labelled)
         seen = self._outlook.text if self._outlook else str
         self.progress.start(plan.draws, plan.draws if self.judge else 0, seen)
         answered: asyncio.Queue[Sample | None] = asyncio.Queue()

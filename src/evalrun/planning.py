@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from evalrun import drop_gates
+from evalrun.agreement import dimension_of
 from evalrun.answers import Answers
 from evalrun.beside import Baseline
 from evalrun.cassette import Mode
+from evalrun.certificate import used
 from evalrun.comparison.pairs import Row
 from evalrun.config import check_gates, ks_too_large, load_config
 from evalrun.dataset import Dataset, load_dataset
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.gates import infeasible
 from evalrun.judge.rubric import Rubric, load_rubric
+from evalrun.labels import load_labels
 from evalrun.logged import LoggedOptions, overrides_for
-from evalrun.records import LEVELS, Case, Gate, Metric
+from evalrun.records import LEVELS, Case, Gate, LabelsUsed, Metric
 from evalrun.registry import nearest
 from evalrun.sampler import Seeds
 from evalrun.scorers import Scorer, all_metrics, build, build_all, every_draw
@@ -114,6 +117,7 @@ class Plan:
     baseline: Baseline | None = None
     notes: tuple[str, ...] = ()
     answers: Answers | None = None
+    labels: tuple[LabelsUsed, ...] = ()
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
@@ -145,12 +149,13 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
     """
     problems: list[Problem] = []
     dataset = _or_problems(lambda: _asked(config), problems)
+    labels = _labels(config, problems)
     rubric, scorers = _measures(config, problems)
     problems += [*_unmet_needs(config, scorers, mode), *_nobody_to_ask(config, mode)]
     baseline = _check(config, scorers, dataset, problems)
     assert dataset is not None
     turns = {case.id: len(case.turns) for case in dataset.cases}
-    partial = str(selection) if selection and str(selection) else None
+    part = str(selection) if selection and str(selection) else None
     return Plan(
         config=config,
         mode=mode,
@@ -159,9 +164,10 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
         seeds=Seeds.assign(turns, config.draws, turns),
         scorers=scorers,
         rubric=rubric,
-        partial=partial,
-        baseline=None if partial else baseline,
-        notes=() if partial or baseline is None else _prospects(config, baseline, scorers, dataset.cases),
+        partial=part,
+        baseline=None if part else baseline,
+        notes=() if part or baseline is None else _prospects(config, baseline, scorers, dataset.cases),
+        labels=labels,
     )
 
 
@@ -187,6 +193,7 @@ def plan_scoring(config: RunConfig, mode: Mode, answers: Answers) -> Plan:
         problems.append(Problem(config.where("dataset"), message, hint))
     asked = {key: answers.settings.get(key) for key in ("temperature", "max_tokens")}
     config = config.model_copy(update={"draws": answers.per_case, **asked})
+    labels = _labels(config, problems)
     rubric, scorers = _measures(config, problems)
     problems += _unmet_needs(config, scorers, mode, asks_bot=False)
     problems += ks_too_large(config, dict(answers.settings.get("target", {})).get("k"))
@@ -206,6 +213,7 @@ def plan_scoring(config: RunConfig, mode: Mode, answers: Answers) -> Plan:
         baseline=baseline,
         notes=() if baseline is None else _prospects(config, baseline, scorers, answers.cases),
         answers=answers,
+        labels=labels,
     )
 
 
@@ -249,6 +257,25 @@ def scorers_of(config: RunConfig) -> tuple[Scorer, ...]:
         raise InputError([Problem(where, error.message, error.hint)]) from None
 
 
+def _labels(config: RunConfig, problems: list[Problem]) -> tuple[LabelsUsed, ...]:
+    found = [_or_problems(partial(_labels_in, path), problems) for path in config.labels]
+    return tuple(file for file in found if file is not None)
+
+
+def _labels_in(path: Path) -> LabelsUsed:
+    """The labels of a file that count.
+
+    Raises:
+        InputError: what is wrong with it, also that it is of no dimension that a judge reads.
+    """
+    labels = load_labels(path)
+    try:
+        dimension_of(labels.header.dimension, str(path))
+    except UserError as fault:
+        raise InputError([Problem(f"{path}:1", fault.message.partition(": ")[2], fault.hint)]) from None
+    return used(labels)
+
+
 def _or_problems(load: Callable[[], T], problems: list[Problem]) -> T | None:
     try:
         return load()
@@ -261,6 +288,9 @@ def _unmet_needs(
     config: RunConfig, scorers: Sequence[Scorer], mode: Mode, *, asks_bot: bool = True
 ) -> list[Problem]:
     problems = []
+    if config.labels and config.judge is None:
+        where = config.where("labels")
+        problems.append(Problem(where, "labels measure a judge, and there is none", "add a judge section"))
     for index, scorer in enumerate(scorers):
         if scorer.judged and scorer.asks is every_draw and config.judge is None:
             where = config.where("scorers", index)

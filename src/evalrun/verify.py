@@ -13,12 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 
 from evalrun.answers import context_of, earlier_of, system_text
 from evalrun.beside import FILE, Baseline, Beside
 from evalrun.cassette import Address, Cassette, CassetteTransport, addressed, exchange_key
 from evalrun.conclusion import verdicts_of
+from evalrun.correction import correct
 from evalrun.digest import context_digest, draw_digest, sha256_bytes, tagged
 from evalrun.errors import UserError
 from evalrun.journal import RunFolder
@@ -276,7 +278,19 @@ def _conclusions(folder: RunFolder, stored: Stored) -> Iterator[str]:
     header = stored.header
     if header.config_digest != tagged("config", header.config):
         yield "run.json: the config does not have its digest"
-    estimates = summarise(header.metrics, list(stored.cases.values()), stored.scores, header.draws)
+    cases = list(stored.cases.values())
+    estimates, certificates = correct(
+        summarise(header.metrics, cases, stored.scores, header.draws),
+        header.labels,
+        header.judge.fingerprint if header.judge else None,
+        cases,
+        stored.draws.values(),
+        stored.judgements.values(),
+    )
+    for stands, derived in zip_longest(header.certificates, certificates):
+        if stands != derived:
+            file = (stands or derived).file
+            yield f"run.json: certificate: that of {file} does not follow from labels and verdicts"
     again = {(one.metric, one.group): one for one in estimates}
     for one in header.estimates:
         if again.pop((one.metric, one.group), None) != one:

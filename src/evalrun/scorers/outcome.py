@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from evalrun.records import Case, Judgement, Metric, Sample
+from evalrun.records import Expect, Metric, Sample
 from evalrun.scorers import SCORERS, Scorer
 from evalrun.scorers.text import no_depth
 
@@ -24,14 +24,14 @@ GOOD: tuple[Outcome, ...] = ("grounded", "correctly_refused")
 UNANSWERABLE: tuple[Outcome, ...] = ("correctly_refused", "answered")
 
 
-def outcome_of(case: Case, judgement: Judgement) -> Outcome:
-    """The one outcome of a judged draw."""
-    refused = bool(judgement.refusal) and bool(judgement.faithful)
-    if case.expect == "refuse":
+def outcome_of(expect: Expect, refusal: bool, faithful: bool) -> Outcome:
+    """The one outcome of a draw, by somebody's reading of it."""
+    refused = refusal and faithful
+    if expect == "refuse":
         return "correctly_refused" if refused else "answered"
     if refused:
         return "over_refused"
-    return "grounded" if judgement.faithful else "unsupported"
+    return "grounded" if faithful else "unsupported"
 
 
 def _share(name: Outcome) -> Metric:
@@ -54,7 +54,8 @@ def outcome(k: int | None) -> Scorer:
 
     def measure(sample: Sample) -> dict[str, bool]:
         assert sample.judgement is not None
-        found = outcome_of(sample.case, sample.judgement)
+        read = sample.judgement
+        found = outcome_of(sample.case.expect, bool(read.refusal), bool(read.faithful))
         values: dict[str, bool] = {name: name == found for name in shares}
         wrong = sample.case.reference is not None and sample.judgement.correct is False
         values["right"] = found in GOOD and not (found == "grounded" and wrong)

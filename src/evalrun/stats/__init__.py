@@ -32,6 +32,7 @@ from evalrun.stats.correction import (
     lang_reiczigel_ci,
     ppi_ci,
     ppi_mean,
+    rogan_gladen_ci,
     rogan_gladen_known,
     unknown_design,
 )
@@ -139,6 +140,7 @@ __all__ = [
     "questions_needed",
     "rate_ci",
     "rate_to_hold",
+    "rogan_gladen_ci",
     "rogan_gladen_known",
     "sample_size_two_proportions",
     "score_ci",

@@ -263,30 +263,55 @@ def lang_reiczigel_ci(
     Raises:
         ValueError: counts that are negative, fractional or larger than what they are counted among.
     """
+    _check_parts(("positives", positives, n))
+    return rogan_gladen_ci(
+        positives / n if n else 0.0,
+        n,
+        true_positives,
+        reference_positives,
+        true_negatives,
+        reference_negatives,
+        confidence,
+    )
+
+
+def rogan_gladen_ci(
+    share: float,
+    n: float,
+    true_positives: int,
+    reference_positives: int,
+    true_negatives: int,
+    reference_negatives: int,
+    confidence: float = 0.95,
+) -> Corrected:
+    """:func:`lang_reiczigel_ci` of a ``share`` in [0, 1] at ``n`` >= 0 units, whole or effective.
+
+    With several draws a question: the share of :func:`~evalrun.stats.rate.rate_ci` and its effective n.
+    """
     z = normal_quantile(confidence)
     _check_parts(
-        ("positives", positives, n),
         ("true_positives", true_positives, reference_positives),
         ("true_negatives", true_negatives, reference_negatives),
     )
+    _shares("share", (share,))
     if not (n and reference_positives and reference_negatives):
         return _none("lang-reiczigel", "no_data")
     if not _informative(true_positives, reference_positives, true_negatives, reference_negatives, confidence):
         return _none("lang-reiczigel", "judge_uninformative")
     sensitivity, specificity = true_positives / reference_positives, true_negatives / reference_negatives
-    raw = (positives / n + specificity - 1) / (sensitivity + specificity - 1)
+    raw = (share + specificity - 1) / (sensitivity + specificity - 1)
     se = (true_positives + 1) / (reference_positives + 2)
     sp = (true_negatives + 1) / (reference_negatives + 2)
     se_part, sp_part = se * (1 - se) / (reference_positives + 2), sp * (1 - sp) / (reference_negatives + 2)
     size = n + z * z
-    q = (positives + z * z / 2) / size
+    q = (share * n + z * z / 2) / size
     youden = se + sp - 1
     theta = (q + sp - 1) / youden
     shift = 2 * z * z * (theta * se_part - (1 - theta) * sp_part)
     variance = (q * (1 - q) / size + theta**2 * se_part + (1 - theta) ** 2 * sp_part) / youden**2
     half = z * math.sqrt(variance)
     low, high = _clip(theta + shift - half), _clip(theta + shift + half)
-    return Corrected(_clip(raw), low, high, "lang-reiczigel", None, n, None, raw)
+    return Corrected(_clip(raw), low, high, "lang-reiczigel", None, round(n), None, raw)
 
 
 def _informative(tp: int, positives: int, tn: int, negatives: int, confidence: float) -> bool:
