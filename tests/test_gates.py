@@ -204,10 +204,10 @@ def test_a_judge_that_was_not_measured_is_said_and_may_be_refused() -> None:
 
 def test_a_gate_reads_the_corrected_rate_where_there_is_one() -> None:
     """27 of 27 by the judge, half of it by the labels: value, limits and advice are those of the labels."""
-    ((name, found),) = estimate(27, 0, metric=JUDGED).items()
+    found = estimate(27, 0, metric=JUDGED)["m", "all"]
     bounds = Bounds(lower=0.3, upper=0.7, lower_exact=0.29, upper_exact=0.71)
     correction = Correction(value=0.5, low=0.3, high=0.7, method="ppi", labels=12, bounds=bounds)
-    estimates = {name: found.model_copy(update={"corrected": correction})}
+    estimates = {("m", "all"): found.model_copy(update={"corrected": correction})}
     strict = decide(gate(min=0.75, require_measured_judge=True), estimates)
     assert ("fails", 0.5, 0.7, True) == (strict.decision, strict.value, strict.high, strict.judge_measured)
     assert "at most .71 (exact limit)" == strict.decided_by

@@ -119,7 +119,9 @@ def _verdict(gate: Gate, estimates: Mapping[tuple[str, str], Estimate], beside: 
         return gates.decide(gate, estimates)
     if beside is None:
         return Verdict(gate=gate, decision="undecided", why="there is no baseline")
-    return drop_gates.decide(gate, beside.pairs(gate.metric, gate.group))
+    found = estimates.get((gate.metric, gate.group))
+    measured = found is not None and found.measured is not None
+    return drop_gates.decide(gate, beside.pairs(gate.metric, gate.group), judge_measured=measured)
 
 
 def _judge_info(plan: Plan, judge: Judge | None, tally: Tally, about: dict[str, Any]) -> JudgeInfo | None:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from evalrun.journal import RunFolder
 from evalrun.records import Decision, Estimate, Meta, RunHeader, Verdict
-from evalrun.reports import words
+from evalrun.reports import certificates, words
 from evalrun.reports.progress import Progress
 from evalrun.reports.rows import Row, Rows, because, read_details, read_rows, share
 from evalrun.reports.screen import columns_of, print_lines, print_record
@@ -165,10 +165,27 @@ def bar_text(value: float, low: float | None, high: float | None, cells: int) ->
 def _judge(header: RunHeader, columns: int) -> list[Text]:
     if header.judge is None:
         return []
-    return [
-        Text.assemble(("JUDGE", "bold"), " not measured against labels: its rates are its own reading"),
-        *_wrapped(words.corrections_line(header), columns, 2),
-    ]
+    if not header.certificates:
+        unknown = " not measured against labels: its rates are its own reading"
+        lines = [Text.assemble(("JUDGE", "bold"), unknown)]
+    else:
+        lines = [Text.assemble(("JUDGE", "bold"), " against labels"), *_certified(header, columns)]
+    return [*lines, *_wrapped(words.corrections_line(header), columns, 2)]
+
+
+def _certified(header: RunHeader, columns: int) -> Iterator[Text]:
+    for found in header.certificates:
+        texts = (certificates.sure(found), certificates.source(found), certificates.agreed(found))
+        for place, text in enumerate(line for part in texts if part for line in _wrapped(part, columns, 12)):
+            if not place:
+                text = Text.assemble(f"  {found.dimension:<10}", text.plain.strip())
+            yield text
+    told = [f"not corrected: {text}" for text in certificates.uncorrected(header)]
+    told += [f"taken for granted: {text}" for text in certificates.assumptions(header)]
+    if any(estimate.measured for estimate in header.estimates):
+        told.insert(0, "Gates marked c read rates corrected for the judge's errors.")
+    for text in [*told, certificates.belongs(header)]:
+        yield from _wrapped(text, columns, 2)
 
 
 def _gates(header: RunHeader, columns: int) -> list[Text]:
@@ -183,11 +200,11 @@ def _gates(header: RunHeader, columns: int) -> list[Text]:
     for text, figure, verdict in zip(names, figures, header.verdicts, strict=True):
         line = Text(set_cell_size(f"  {text}", name - 2) + "  ")
         line.append(f"{verdict.gate.needs:<{needs}}{figure:<{measured}}")
-        lines += _gate_lines(line, verdict, columns)
+        lines += _gate_lines(line, verdict, words.gate_reasons(verdict, header), columns)
     return lines
 
 
-def _gate_lines(line: Text, verdict: Verdict, columns: int) -> Iterator[Text]:
+def _gate_lines(line: Text, verdict: Verdict, reasons: list[str], columns: int) -> Iterator[Text]:
     word, _, weak = words.decision_word(verdict).partition(" ")
     fits = line.cell_len + len(word) + len(weak) < columns
     line.append(f"{word} {weak}" if weak and fits else word, STYLE[verdict.decision])
@@ -198,7 +215,7 @@ def _gate_lines(line: Text, verdict: Verdict, columns: int) -> Iterator[Text]:
         return
     if verdict.decided_by:
         yield from _wrapped(f"decided by: {verdict.decided_by}", columns, 6)
-    for text in (verdict.why, verdict.advice):
+    for text in reasons:
         yield from _wrapped(text, columns, 6)
 
 

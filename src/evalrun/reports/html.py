@@ -18,7 +18,7 @@ from evalrun.digest import short
 from evalrun.journal import RunFolder
 from evalrun.records import Estimate, Metric, RunHeader, Verdict
 from evalrun.reducers import split
-from evalrun.reports import frame, report, words
+from evalrun.reports import certificates, frame, report, words
 from evalrun.reports.detail import case_data, cut
 from evalrun.reports.rows import Row, Rows, because, goodness, read_details, read_rows, share
 from evalrun.reports.sections import applies, sections
@@ -66,6 +66,7 @@ def render(folder: RunFolder) -> bytes:
         total=len(rows.rows),
         state_words=_state_words(header),
         excluded=_excluded(header),
+        certificates=certificates,
         data={"cases": [case["data"] for case in cases if case["data"]], "words": _state_words(header)},
         gate_data=_gate_data(gates),
         css=frame.own("report.css"),
@@ -115,10 +116,18 @@ def _chips(header: RunHeader, rows: Rows) -> list[dict[str, str]]:
         chips.append({"name": "judge", "text": "none", "tone": ""})
     else:
         own = ", the bot's own model" if header.judge.same_model_as_bot else ""
-        chips.append({"name": "judge", "text": f"not measured{own}", "tone": "undecided"})
+        chips.append(_judge_chip(header, own))
     if header.partial:
         chips.append({"name": "partial", "text": words.one_line(header.partial), "tone": "undecided"})
     return chips
+
+
+def _judge_chip(header: RunHeader, own: str) -> dict[str, str]:
+    standing = certificates.standing(header)
+    if not standing:
+        return {"name": "judge", "text": f"not measured{own}", "tone": "undecided"}
+    labels = max(found.n for found in standing)
+    return {"name": "judge", "text": f"measured, {words.count(labels, 'label')}{own}", "tone": ""}
 
 
 def _proof_chip(header: RunHeader) -> dict[str, str]:
@@ -162,7 +171,7 @@ def _gate(header: RunHeader, verdict: Verdict, anchor: str, cases: list[dict[str
         "ghost": verdict.baseline
         if gate.max_drop is not None
         else ghosts(header).get((gate.metric, gate.group)),
-        "reasons": [text for text in (verdict.why, verdict.advice) if text],
+        "reasons": words.gate_reasons(verdict, header),
         "worst": next((case for case in cases if worst and case["row"] is worst[0]), None),
     }
 

@@ -23,7 +23,7 @@ from evalrun.journal import RunFolder
 from evalrun.records import Meta, Metric, RunHeader, Verdict
 from evalrun.reports import report
 from evalrun.reports.rows import Detail, Result, Row, goodness, read_details, read_rows
-from evalrun.reports.words import figure, gate_measured, one_line, sentence, visible
+from evalrun.reports.words import figure, gate_measured, gate_reasons, one_line, sentence, visible
 
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _QUOTED = _ESCAPED | str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#10;"})
@@ -114,7 +114,9 @@ def _gate_text(verdict: Verdict, header: RunHeader) -> str:
     lines = [f"measured {gate_measured(verdict, header)}, needs {verdict.gate.needs}: {verdict.decision}"]
     if verdict.judge_measured is False:
         lines.append("the judge was not measured against labels")
-    return "\n".join([*lines, *(text for text in (verdict.decided_by, verdict.why, verdict.advice) if text)])
+    return "\n".join(
+        [*lines, *(text for text in (verdict.decided_by, *gate_reasons(verdict, header)) if text)]
+    )
 
 
 def _faults(header: RunHeader) -> TestSuite | None:

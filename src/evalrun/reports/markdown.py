@@ -10,7 +10,7 @@ import re
 
 from evalrun.journal import RunFolder
 from evalrun.records import Estimate, Meta, RunHeader, Verdict
-from evalrun.reports import report, words
+from evalrun.reports import certificates, report, words
 from evalrun.reports.rows import Rows, because, read_details, read_rows, share
 from evalrun.reports.sections import sections
 
@@ -26,6 +26,7 @@ def render(folder: RunFolder) -> bytes:
     parts = [
         _head(header),
         _gates(header),
+        _judge(header),
         _did(header, rows),
         _worst(folder, header, rows),
         _told(header),
@@ -52,7 +53,7 @@ def _head(header: RunHeader) -> list[str]:
     sign = SIGN[words.tone(header)]
     asked = f"{words.count(header.dataset.cases, 'question')} × {words.count(header.draws, 'draw')}"
     judge = words.judge_line(header)
-    if header.judge is not None:
+    if header.judge is not None and not certificates.standing(header):
         judge += ", not measured against labels"
     proof = "; ".join(words.proof_lines(header.levels))
     return [
@@ -73,7 +74,8 @@ def _gates(header: RunHeader) -> list[str]:
 
 
 def _gate(verdict: Verdict, header: RunHeader) -> str:
-    why = " · ".join(text for text in (verdict.decided_by, verdict.why, verdict.advice) if text)
+    reasons = (verdict.decided_by, *words.gate_reasons(verdict, header))
+    why = " · ".join(text for text in reasons if text)
     cells = [
         code(verdict.gate.name),
         plain(verdict.gate.needs),
@@ -82,6 +84,21 @@ def _gate(verdict: Verdict, header: RunHeader) -> str:
         plain(why) if verdict.decision != "holds" else "",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _judge(header: RunHeader) -> list[str]:
+    if not header.certificates:
+        return []
+    lines = ["| judge against labels | right how often | labels |", "|---|---|---|"]
+    for found in header.certificates:
+        sure, agreed = certificates.sure(found), certificates.agreed(found)
+        how = "; ".join(text for text in (sure, agreed) if text)
+        lines.append(f"| {found.dimension} | {plain(how)} | {plain(certificates.source(found))} |")
+    told = [f"Not corrected: {text}." for text in certificates.uncorrected(header)]
+    told += [f"Taken for granted: {text}." for text in certificates.assumptions(header)]
+    marked = "A figure marked c is corrected for the judge's errors."
+    notes = [marked, *told, f"{certificates.belongs(header).capitalize()}."]
+    return [*lines, "", plain(" ".join(notes))]
 
 
 def _did(header: RunHeader, rows: Rows) -> list[str]:
@@ -100,10 +117,17 @@ def _estimate(estimate: Estimate) -> str:
     cells = [
         plain(estimate.event),
         plain(words.estimate_value(estimate)),
-        plain(words.estimate_interval(estimate)),
+        plain(_limits(estimate)),
         str(words.missing(estimate)),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _limits(estimate: Estimate) -> str:
+    """The interval; where there is one, the corrected rate beside it."""
+    found = estimate.measured
+    more = f"; {certificates.corrected(found)}c" if found else ""
+    return words.estimate_interval(estimate) + more
 
 
 def _worst(folder: RunFolder, header: RunHeader, rows: Rows) -> list[str]:

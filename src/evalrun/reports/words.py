@@ -164,7 +164,19 @@ def gate_measured(verdict: Verdict, header: RunHeader) -> str:
     value = figure(kind, verdict.value, unit)
     infers = verdict.gate.infer == "population"
     limits = interval(kind, verdict.low, verdict.high) if infers else ""
-    return f"{value} {limits}".rstrip()
+    mark = "c" if estimate is not None and estimate.measured else ""
+    return f"{value} {limits}".rstrip() + mark
+
+
+def gate_reasons(verdict: Verdict, header: RunHeader) -> list[str]:
+    """Why it is as it is, in lines for people: what the judge alone says, what is lacking, what would help."""
+    found = next(
+        (e for e in header.estimates if (e.metric, e.group) == (verdict.gate.metric, verdict.gate.group)),
+        None,
+    )
+    read = found is not None and found.measured is not None and verdict.gate.max_drop is None
+    alone = f"the judge alone says {rate(found.value)}" if read and found is not None else ""
+    return [text for text in (alone, verdict.why, verdict.advice) if text]
 
 
 def change_measured(verdict: Verdict) -> str:

@@ -7,7 +7,6 @@ those of :mod:`evalrun.agreement`; text of models is shown with its control char
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -18,6 +17,7 @@ from evalrun.agreement import Agreement, Pair
 from evalrun.errors import ExitCode
 from evalrun.records import Dimension, Figure, Verdict
 from evalrun.reports import words
+from evalrun.reports.certificates import WORDS, count_of, limits_of, signless, value_of
 from evalrun.reports.comparison.figures import p_value, signed
 from evalrun.reports.console import STYLE
 from evalrun.reports.screen import columns_of, cut, print_lines, wrapped
@@ -31,31 +31,6 @@ SURE = 0.05
 SHOWN = 3
 """So many disagreements without ``--full``."""
 _LABEL = 34
-
-
-@dataclass(frozen=True)
-class Words:
-    """How yes and no of a dimension are called."""
-
-    yes: str
-    no: str
-    finds: str
-    clears: str
-    of_yes: str
-    of_no: str
-
-
-WORDS: dict[Dimension, Words] = {
-    "refusal": Words("refused", "answered", "finds refusals", "clears answers", "refusals", "answers"),
-    "faithful": Words(
-        "faithful",
-        "unfaithful",
-        "clears faithful",
-        "finds unfaithful",
-        "faithful answers",
-        "unfaithful answers",
-    ),
-}
 
 
 def print_agreement(
@@ -137,21 +112,21 @@ def named_figures(found: Agreement) -> list[tuple[str, Figure, str]]:
     if found.by_verdict is not None:
         yes, no = found.by_verdict
         return [
-            (f"judged {told.yes}, labelled so", yes, _of(yes)),
-            (f"judged {told.no}, labelled {told.yes}", no, _of(no)),
+            (f"judged {told.yes}, labelled so", yes, count_of(yes)),
+            (f"judged {told.no}, labelled {told.yes}", no, count_of(no)),
         ]
     always = ""
     if found.majority_label is not None:
         word = told.yes if found.majority_label else told.no
         always = f'always "{word}": {words.rate(found.majority.value)}'
     figures = [
-        (f"{told.finds} (sensitivity)", found.sensitivity, _of(found.sensitivity)),
-        (f"{told.clears} (specificity)", found.specificity, _of(found.specificity)),
+        (f"{told.finds} (sensitivity)", found.sensitivity, count_of(found.sensitivity)),
+        (f"{told.clears} (specificity)", found.specificity, count_of(found.specificity)),
         ("agreement", found.agreement, always),
         ("kappa", found.kappa, ""),
     ]
     if (both := found.raters_agree) is not None:  # no judge can be asked for more
-        figures.append(("the two raters agree", both.agreement, _of(both.agreement)))
+        figures.append(("the two raters agree", both.agreement, count_of(both.agreement)))
     return figures
 
 
@@ -165,27 +140,6 @@ def _row(name: str, figure: Figure, rest: str) -> Text:
         line.append(f"  ({words.REASON_WORD.get(figure.reason, figure.reason)})", "yellow")
     line.rstrip()
     return line
-
-
-def value_of(figure: Figure) -> str:
-    """``.90``, ``-.18``, or why there is no value."""
-    if figure.value is None:
-        return f"undefined ({words.REASON_WORD.get(figure.reason or '', figure.reason or 'no data')})"
-    return _signless(figure.value)
-
-
-def limits_of(figure: Figure) -> str:
-    """``[.70, .99]``, or an empty string."""
-    return "" if figure.low is None else f"[{_signless(figure.low)}, {_signless(figure.high)}]"
-
-
-def _signless(value: float | None) -> str:
-    """A share, or a coefficient that may be below 0, which then has its sign."""
-    return words.rate(value) if value is None or value >= 0 else signed(value)
-
-
-def _of(figure: Figure) -> str:
-    return f"{figure.count} of {figure.n}" if figure.n else "no such label"
 
 
 def _lean(found: Agreement) -> str:
@@ -204,8 +158,8 @@ def _more(found: Agreement) -> Iterator[Text]:
     if other.pabak is None:
         return
     error = "" if other.ac1_se is None else f"standard error {words.rate(other.ac1_se)}; "
-    yield Text(f"{'AC1':<{_LABEL}}{_signless(other.ac1):>4}  {error}not on kappa's scale")
-    yield Text(f"{'PABAK':<{_LABEL}}{_signless(other.pabak):>4}  twice the agreement, less 1")
+    yield Text(f"{'AC1':<{_LABEL}}{signless(other.ac1):>4}  {error}not on kappa's scale")
+    yield Text(f"{'PABAK':<{_LABEL}}{signless(other.pabak):>4}  twice the agreement, less 1")
     yield Text(f"{'prevalence index':<{_LABEL}}{signed(other.prevalence_index):>4}  both yes less both no")
     yield Text(f"{'bias index':<{_LABEL}}{signed(other.bias_index):>4}")
     if (both := found.raters_agree) is not None:

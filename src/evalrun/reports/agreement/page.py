@@ -12,6 +12,7 @@ from evalrun.errors import ReportError
 from evalrun.jsonl import write_atomically
 from evalrun.reports import frame
 from evalrun.reports.agreement import console as told
+from evalrun.reports.certificates import WORDS
 
 STYLES = ("report.css", "comparison.css")
 
@@ -36,7 +37,7 @@ def render(found: Agreement) -> bytes:
     page = frame.environment().get_template("agreement.html.j2").render(
         found=found,
         told=told,
-        names=told.WORDS[found.dimension],
+        names=WORDS[found.dimension],
         figures=told.named_figures(found),
         groups=[("Read differently", found.disagreements), ("Without a verdict", found.judge_missing)],
         styles=[frame.own(name) for name in STYLES],
