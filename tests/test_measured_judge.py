@@ -74,11 +74,10 @@ def test_every_report_shows_the_certificate_and_both_rates(runs: Runs) -> None:
     """Console, Markdown, HTML and JUnit: how often the judge is right, the corrected rate, its own word."""
     folder = runs.measured.folder.path
     page, summary = ((folder / name).read_text("utf-8") for name in ("report.html", "summary.md"))
+    said = "clears 1.0 [.74, 1.0] of faithful answers, finds .00 [.00, .60] of unfaithful answers"
     for text in (runs.measured.text, summary, page):
         plain = " ".join(text.replace("\\", "").split())
-        assert (
-            "clears 1.0 [.74, 1.0] of faithful answers, finds .00 [.00, .60] of unfaithful answers" in plain
-        )
+        assert said in plain
         assert ".50 [.22, .78]c" in plain
         assert "the judge alone says 1.0" in plain.lower()
         assert "16 random draws, model reading, 2026-11-30, faithful.jsonl" in plain

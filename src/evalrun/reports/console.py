@@ -176,10 +176,9 @@ def _judge(header: RunHeader, columns: int) -> list[Text]:
 def _certified(header: RunHeader, columns: int) -> Iterator[Text]:
     for found in header.certificates:
         texts = (certificates.sure(found), certificates.source(found), certificates.agreed(found))
-        for place, text in enumerate(line for part in texts if part for line in _wrapped(part, columns, 12)):
-            if not place:
-                text = Text.assemble(f"  {found.dimension:<10}", text.plain.strip())
-            yield text
+        lines = [line for text in texts if text for line in _wrapped(text, columns, 12)]
+        yield Text.assemble(f"  {found.dimension:<10}", lines[0].plain.strip())
+        yield from lines[1:]
     told = [f"not corrected: {text}" for text in certificates.uncorrected(header)]
     told += [f"taken for granted: {text}" for text in certificates.assumptions(header)]
     if any(estimate.measured for estimate in header.estimates):

@@ -114,9 +114,8 @@ def _gate_text(verdict: Verdict, header: RunHeader) -> str:
     lines = [f"measured {gate_measured(verdict, header)}, needs {verdict.gate.needs}: {verdict.decision}"]
     if verdict.judge_measured is False:
         lines.append("the judge was not measured against labels")
-    return "\n".join(
-        [*lines, *(text for text in (verdict.decided_by, *gate_reasons(verdict, header)) if text)]
-    )
+    lines.append(verdict.decided_by)
+    return "\n".join(filter(None, [*lines, *gate_reasons(verdict, header)]))
 
 
 def _faults(header: RunHeader) -> TestSuite | None:

@@ -169,7 +169,7 @@ def gate_measured(verdict: Verdict, header: RunHeader) -> str:
 
 
 def gate_reasons(verdict: Verdict, header: RunHeader) -> list[str]:
-    """Why it is as it is, in lines for people: what the judge alone says, what is lacking, what would help."""
+    """Why it is as it is, for people: what the judge alone says, what is lacking, what would help."""
     found = next(
         (e for e in header.estimates if (e.metric, e.group) == (verdict.gate.metric, verdict.gate.group)),
         None,
