@@ -19,8 +19,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
         "probing beside drop_gates attempts probes detectors answers logged",
         "scorers",
-        "suite planning certificate correction outlook pipeline conclusion verify runner forecast view "
-        "labelled starter importing exporting schemas",
+        "suite shortfalls planning certificate correction outlook pipeline conclusion verify runner forecast "
+        "view labelled starter importing exporting schemas",
         "cli",
     ),
     "ragbot": (

@@ -120,6 +120,7 @@ def test_a_replay_starts_its_bot_itself(project: Project) -> None:
     """A bot that already runs asks its model by itself: nothing of that would be replayed."""
     del project.config["target"]["launch"]
     project.config["target"]["url"] = "http://127.0.0.1:9"
+    project.config["provenance"] = "reported"
     assert ["replay launches the bot itself"] == problems(project)
     assert "live" == plan(project, "live").mode
 
@@ -129,6 +130,7 @@ def test_a_bot_that_is_not_led_through_the_recording_is_refused(project: Project
     project.config["target"]["launch"]["env"] = {"OLLAMA_HOST": project.model.url}
     for mode in ("replay", "record"):
         assert ["the bot's model calls do not pass the recording"] == problems(project, mode)
+    project.config["provenance"] = "reported"
     assert "live" == plan(project, "live").mode
 
 

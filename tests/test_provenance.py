@@ -16,6 +16,7 @@ from evalrun.provenance import (
     check_block,
     check_whole,
     prove_observed,
+    prove_on_wire,
     prove_reported,
 )
 from evalrun.records import Case, Chunk, Context, Exchange, Message
@@ -176,3 +177,58 @@ def test_an_answer_cut_by_its_length_is_no_answer() -> None:
     cut = call(prompt(block(ONE, TWO)), done_reason="length")
     with pytest.raises(PromptCut, match="cut at its length limit"):
         prove_observed([cut], CASE, GRADED, "In Lyon.")
+
+
+# ---------------------------------------------------------------- bots without our fence
+
+
+def on_wire(
+    *calls: Exchange, context: Context = GRADED, fenced: bool = False, answer: str = "In Lyon."
+) -> Any:
+    """The exchange that proves the answer, of a bot that promises no fence."""
+    return prove_on_wire(calls, CASE, context, answer, fenced=fenced)
+
+
+def test_a_bot_without_a_fence_is_proved_by_its_chunks() -> None:
+    """Each stands verbatim in the prompt of the one call that gave the answer, in any form and order."""
+    texts = [chunk.text for chunk in GRADED.chunks]
+    right = call(prompt(f"Sources:\n- {texts[1]}\n- {texts[0]}"))
+    rewriting = call(prompt(" ".join(texts)), "Where, exactly?", "r")
+    assert right == on_wire(rewriting, right)
+
+
+def test_what_the_wire_leaves_open_lowers_the_level_and_breaks_nothing() -> None:
+    """A chunk that is missing or changed, an answer that was formatted, two calls, none, no chunks at all."""
+    texts = [chunk.text for chunk in GRADED.chunks]
+    right = call(prompt(" ".join(texts)))
+    assert None is on_wire(call(prompt(texts[0])))
+    assert None is on_wire(call(prompt(" ".join(texts).upper())))
+    assert None is on_wire(right, answer="**In Lyon.**")
+    assert None is on_wire(right, call(prompt(" ".join(texts)), key="l"))
+    assert None is on_wire()
+    assert None is on_wire(right, context=Context.of(()))
+    assert None is on_wire(right, context=Context.of((Chunk(id="1", text=" "),)))
+
+
+def test_the_users_own_words_are_no_context() -> None:
+    """A chunk that only says what the question says is found in every prompt, and proves nothing."""
+    own = Context.of((Chunk(id="1", text=CASE.question),))
+    assert None is on_wire(call(prompt(CASE.question)), context=own)
+
+
+def test_who_uses_the_fence_is_held_to_it() -> None:
+    """A bot that promised none and has one is read by it; one that promised it must have it."""
+    right = call(prompt(block(ONE, TWO)))
+    assert right == on_wire(right)
+    with pytest.raises(ChainBroken, match="the model was given another context"):
+        on_wire(call(prompt(block(TWO))))
+    texts = " ".join(chunk.text for chunk in GRADED.chunks)
+    with pytest.raises(ChainBroken):
+        on_wire(call(prompt(texts)), fenced=True)
+
+
+def test_a_cut_call_proves_nothing_there_either() -> None:
+    """The verbatim chunks do not help where the answer was cut."""
+    texts = " ".join(chunk.text for chunk in GRADED.chunks)
+    with pytest.raises(PromptCut):
+        on_wire(call(prompt(texts), done_reason="length"))

@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from aiohttp import web
 from pydantic import ValidationError
 
 from evalrun.errors import UnavailableError
-from evalrun.http import Limits, Service, Watch
 from evalrun.records import Case, Chunk, Context, Message
 from evalrun.registry import UnknownName
 from evalrun.targets import TARGETS, BadReply
-from fakes.servers import Json, serving
+from fakes.servers import Json
+from fakes.targets import WATCH, bot
 
 CASE = Case(id="a", question="Where {seed}?", category="x", history=(Message(role="user", content="Hello."),))
 CONTEXT = Context.of((Chunk(id="1", text="One.", similarity=0.5),))
-WATCH = Watch(begin=lambda: None, final=lambda: False)
-
-
-@asynccontextmanager
-async def bot(
-    kind: str, reply: Any, status: int = 200, **options: Any
-) -> AsyncIterator[tuple[Any, list[Json]]]:
-    """A target of this kind before a server that always gives this reply; and what the server was asked."""
-    asked: list[Json] = []
-
-    async def handle(request: web.Request) -> web.Response:
-        body = await request.json() if request.can_read_body else None
-        asked.append({"call": f"{request.method} {request.path}", "body": body})
-        text = reply if isinstance(reply, str) else json.dumps(reply)
-        return web.Response(status=status, text=text, content_type="application/json")
-
-    made = TARGETS.get(kind)
-    async with serving(handle) as url, Service("the bot", url, Limits(retries=0)) as service:
-        parsed = made.Options.model_validate({"kind": kind} | options)
-        yield made(parsed, service, temperature=0.7, max_tokens=None), asked
 
 
 def test_targets_are_found_by_name() -> None:
-    """Both that come with it, and the nearest to a slip."""
-    assert {"http", "ragbot"} <= {*TARGETS.names()}
+    """All that come with it, and the nearest to a slip."""
+    assert {"command", "http", "openai", "python", "ragbot"} <= {*TARGETS.names()}
     with pytest.raises(UnknownName) as caught:
         TARGETS.get("ragbott")
     assert "did you mean 'ragbot'?" == caught.value.hint
@@ -65,7 +41,11 @@ async def test_ragbot_is_asked_for_a_context_and_for_an_answer_from_it() -> None
     async with bot("ragbot", {"answer": "Here.", "context": CONTEXT.model_dump()}) as (target, asked):
         reply = await target.answer(CASE, CONTEXT, 7, WATCH)
     assert ("Here.", CONTEXT) == (reply.answer, reply.context)
-    wanted = {"question": CASE.question, "context": CONTEXT.model_dump(mode="json"), "history": history}
+    wanted = {
+        "question": CASE.question,
+        "context": CONTEXT.model_dump(mode="json", exclude={"numbered"}),
+        "history": history,
+    }
     assert ("POST /answer", wanted | {"seed": 7, "temperature": 0.7}) == (asked[0]["call"], asked[0]["body"])
 
 
@@ -121,7 +101,7 @@ async def test_slots_of_a_body_are_replaced_by_values_and_text_is_left_alone() -
     async with bot("http", {"data": {"text": "Here."}}, **options) as (target, asked):
         assert "Here." == (await target.answer(CASE, None, 7, WATCH)).answer
         assert None is await target.retrieve(CASE)
-        assert {"kind": "http"} == await target.about()
+        assert {} == await target.about()
         assert target.offers.seed
     history = [{"role": "user", "content": "Hello."}]
     wanted = {"q": "Where {seed}?", "past": [history], "n": {"seed": 7}, "note": "a {question}", "k": 3}
@@ -129,28 +109,39 @@ async def test_slots_of_a_body_are_replaced_by_values_and_text_is_left_alone() -
 
 
 async def test_contexts_are_texts_or_objects_with_text() -> None:
-    """Without an id they are counted; the digest is theirs."""
+    """Where one has no id, all are counted, and the context says so; the digest is theirs."""
     reply = {"answer": "x", "found": ["One.", {"text": "Two.", "id": 7}, {"text": "Three."}]}
     async with bot("http", reply, contexts="found") as (target, _):
         found = (await target.answer(CASE, None, 7, WATCH)).context
         assert not target.offers.seed
-    wanted = (Chunk(id="1", text="One."), Chunk(id="7", text="Two."), Chunk(id="3", text="Three."))
-    assert Context.of(wanted) == found
+    wanted = (Chunk(id="1", text="One."), Chunk(id="2", text="Two."), Chunk(id="3", text="Three."))
+    assert Context.of(wanted).model_copy(update={"numbered": True}) == found
 
 
 @pytest.mark.parametrize(
     ("reply", "status", "options", "message"),
     [
-        ({"error": "x"}, 200, {}, "no answer at 'answer'; the reply has: error"),
-        ({"answer": ["x"]}, 200, {}, "no answer at 'answer'; the reply has: answer"),
-        ([], 200, {}, "no answer at 'answer'; the reply has: list"),
-        ("Sorry.", 200, {}, "the reply is not JSON: 'Sorry.'"),
-        ({"answer": "x"}, 200, {"contexts": "found"}, "no list of contexts at 'found'"),
+        (
+            {"reply": {"text": "x" * 100}, "k": [1, 2, 3]},
+            200,
+            {},
+            f'no text at \'answer\' in the reply: {{"reply": {{"text": "{"x" * 39}…"}}, '
+            '"k": [1, 2, "…"]}; set target.answer to the JMESPath of the text there',
+        ),
+        ({"answer": ["x"]}, 200, {}, 'no text at \'answer\' in the reply: {"answer": ["x"]}; '),
+        ([], 200, {}, "no text at 'answer' in the reply: []; "),
+        ("Sorry.", 200, {}, "the reply is no JSON: 'Sorry.'"),
+        (
+            {"answer": "x"},
+            200,
+            {"contexts": "found"},
+            'no list at \'found\' in the reply: {"answer": "x"}; set target.contexts to the JMESPath',
+        ),
         (
             {"answer": "x", "found": [1]},
             200,
             {"contexts": "found"},
-            "a context is neither text nor an object",
+            "context 1 is neither text nor an object with a text: 1; write target.contexts like ",
         ),
         ({"parts": None}, 200, {"answer": "join(' ', parts)"}, "join(' ', parts): "),
         ({"answer": "x"}, 201, {"contexts": "length(answer, found)"}, "length(answer, found): "),
@@ -164,6 +155,35 @@ async def test_a_reply_without_an_answer_says_what_it_has(
         with pytest.raises(BadReply) as caught:
             await target.answer(CASE, None, 7, WATCH)
     assert caught.value.message.startswith(message)
+
+
+async def test_keys_are_sent_and_hidden_everywhere_else() -> None:
+    """SE: a bot that repeats its headers, in an error or an answer, does not bring a key into a run."""
+    headers = {"Authorization": "Bearer bot-key-1", "X-Tenant": "library"}
+    reply = {"answer": "The library knows bot-key-1."}
+    async with bot("http", reply, headers=headers) as (target, asked):
+        assert "The library knows [hidden]." == (await target.answer(CASE, None, 7, WATCH)).answer
+        dumped = target._options.model_dump(mode="json")["headers"]
+    assert "Bearer bot-key-1" == asked[0]["headers"]["authorization"]
+    assert {"Authorization": "[hidden]", "X-Tenant": "library"} == dumped
+    async with bot("http", "who is bot-key-1?", 403, headers=headers) as (target, _):
+        with pytest.raises(UnavailableError, match=r"who is \[hidden\]\?"):
+            await target.answer(CASE, None, 7, WATCH)
+
+
+async def test_a_streamed_reply_is_joined() -> None:
+    """Server-sent events by their media type, contexts among them."""
+    events = 'data: {"docs": ["One."]}\n\ndata: {"d": "In "}\n\ndata: {"d": "Lyon."}\n\n'
+    options: Json = {"media_type": "text/event-stream", "answer": "d", "contexts": "docs"}
+    async with bot("http", events, **options) as (target, _):
+        reply = await target.answer(CASE, None, 7, WATCH)
+    assert ("In Lyon.", ["1"]) == (reply.answer, reply.context.ids)
+
+
+def test_an_address_without_a_scheme_is_refused() -> None:
+    """When the config is read, not at the first call."""
+    with pytest.raises(ValidationError, match="is not the address of a bot"):
+        TARGETS.get("http").Options(kind="http", url="localhost:8000")
 
 
 async def test_a_status_is_told_with_the_url_that_was_tried() -> None:

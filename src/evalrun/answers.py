@@ -64,12 +64,8 @@ class Answers:
 
 
 def context_of(draw: Draw, contexts: Contexts) -> Context | None:
-    """The context a draw was answered from; of a draw without an answer, that of its case."""
-    if draw.context is not None:
-        return contexts.get((draw.case, draw.context))
-    if draw.error is None:
-        return None
-    return next((context for (case, _), context in contexts.items() if case == draw.case), None)
+    """The context a draw was answered from; of a draw without an answer, the one it was to be."""
+    return contexts.get((draw.case, draw.context)) if draw.context is not None else None
 
 
 def earlier_of(draw: Draw, contexts: Contexts) -> tuple[Context, ...]:

@@ -5,7 +5,7 @@ Owns the header of a run folder. It reads the sealed journals; it asks nobody.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
@@ -22,6 +22,7 @@ from evalrun.judge import Judge
 from evalrun.pipeline import Tally
 from evalrun.planning import Plan
 from evalrun.records import DatasetInfo, Estimate, Gate, JudgeInfo, RunHeader, Verdict
+from evalrun.shortfalls import offers_of
 from evalrun.summary import summarise
 
 _NAMED = 12
@@ -86,7 +87,7 @@ def conclude(
         estimates=estimates,
         verdicts=verdicts,
         baseline=beside.info(estimates) if beside else None,
-        notes=(*plan.dataset.notes, *plan.notes),
+        notes=(*plan.dataset.notes, *plan.notes, *plan.shortfalls, *_agreeing(plan, folder)),
         errors=tuple(errors),
         journals=journals,
     )
@@ -168,6 +169,22 @@ def _unavailable(plan: Plan, folder: RunFolder, tally: Tally) -> list[str]:
         reason = next(judgement.error for judgement in folder.judgements())
         found.append(f"the judge gave no verdict at all ({judged['service']} answers tried): {reason}")
     return found
+
+
+def _agreeing(plan: Plan, folder: RunFolder) -> list[str]:
+    """In how many questions the draws had one context, where the bot retrieves for each of them."""
+    if plan.answers is not None or offers_of(plan.config).retrieval or plan.config.draws == 1:
+        return []
+    found: dict[str, list[str]] = defaultdict(list)
+    for draw in folder.draws():
+        if draw.context is not None and draw.error is None:
+            found[draw.case].append(draw.context)
+    several = [digests for digests in found.values() if len(digests) > 1]
+    if not several:
+        return []
+    same = sum(len(set(digests)) == 1 for digests in several)
+    asked = f"{len(several)} question" + ("s" if len(several) > 1 else "")
+    return [f"the bot retrieves for each draw: the contexts of all draws agree in {same} of {asked}"]
 
 
 def missed(cassette: Cassette, refresh: str = "--record-missing") -> list[str]:

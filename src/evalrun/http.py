@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -25,6 +25,7 @@ import httpx
 import stamina
 from aiohttp.abc import ResolveResult
 from httpx_aiohttp import AiohttpTransport
+from pydantic import AfterValidator
 
 from evalrun.errors import UnavailableError
 
@@ -44,6 +45,21 @@ class Limits:
     timeout: float = 120.0
     rate: float | None = None
     retries: int = 2
+
+
+def _whole(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or any(mark.isspace() for mark in url):
+        raise ValueError("is not the address of a bot: write it like http://127.0.0.1:8000")
+    return url.rstrip("/")
+
+
+BotUrl = Annotated[str, AfterValidator(_whole)]
+"""Where a bot listens: with its scheme, and without a slash at the end."""
 
 
 def is_loopback(url: str) -> bool:
@@ -274,6 +290,10 @@ class Service:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
         await self._client.aclose()
 
     async def call(

@@ -6,6 +6,7 @@ Every problem is told at once. Nothing here opens a connection.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -31,10 +32,12 @@ from evalrun.registry import nearest
 from evalrun.sampler import Seeds
 from evalrun.scorers import Scorer, all_metrics, build, build_all, every_draw
 from evalrun.settings import RunConfig
+from evalrun.shortfalls import impossible, offers_of, shortfalls
 from evalrun.suite import load_suite
 from evalrun.targets import TARGETS
 
 T = TypeVar("T")
+_TAP_HINT = {"python": 'as in args: {question: "{question}", base_url: "{tap}"}'}
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     answers: Answers | None = None
     labels: tuple[LabelsUsed, ...] = ()
+    shortfalls: tuple[str, ...] = ()
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
@@ -152,6 +156,7 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
     labels = _labels(config, problems)
     rubric, scorers = _measures(config, problems)
     problems += [*_unmet_needs(config, scorers, mode), *_nobody_to_ask(config, mode)]
+    problems = problems or (impossible(config, scorers, dataset.cases) if dataset else [])
     baseline = _check(config, scorers, dataset, problems)
     assert dataset is not None
     turns = {case.id: len(case.turns) for case in dataset.cases}
@@ -168,13 +173,14 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
         baseline=None if part else baseline,
         notes=() if part or baseline is None else _prospects(config, baseline, scorers, dataset.cases),
         labels=labels,
+        shortfalls=shortfalls(config, scorers, dataset.cases),
     )
 
 
 def _asked(config: RunConfig) -> Dataset:
     """The dataset of a config, or its attack suite."""
     if config.dataset is None:
-        return load_suite(config, target_of(config).offers)
+        return load_suite(config, offers_of(config))
     return load_dataset(config.dataset.path, config.dataset.columns)
 
 
@@ -302,19 +308,29 @@ def _unmet_needs(
 
 
 def _nobody_to_ask(config: RunConfig, mode: Mode) -> list[Problem]:
-    problems = []
-    has_address = config.target.launch is not None or getattr(config.target.options, "url", None)
-    if not has_address:
+    """Why this bot cannot be asked in this mode."""
+    target, where = config.target, config.where("target")
+    listens = "url" in type(target.options).model_fields and not target_of(config).is_model
+    if target.launch is not None and not listens:
+        hint = "drop target.launch"
+        return [
+            Problem(config.where("target", "launch"), f"kind '{target.kind}' has nothing to launch", hint)
+        ]
+    if listens and target.launch is None and not target.options.url:
         hint = "add target.launch to start one, or target.url for a running one"
-        problems.append(Problem(config.where("target"), "no bot to ask", hint))
-    if mode == "replay" and config.target.launch is None:
+        return [Problem(where, "no bot to ask", hint)]
+    problems = []
+    if listens and mode == "replay" and target.launch is None:
         hint = "add target.launch, or run with --live"
-        problems.append(Problem(config.where("target"), "replay launches the bot itself", hint))
-    launch = config.target.launch
-    if mode != "live" and launch is not None and not launch.tapped:
-        hint = 'give it "{tap}" as the address of its model, as in env: {OLLAMA_HOST: "{tap}"}'
-        where = config.where("target", "launch")
-        problems.append(Problem(where, "the bot's model calls do not pass the recording", hint))
+        problems.append(Problem(where, "replay launches the bot itself", hint))
+    if mode != "live" and not target.tapped and not (listens and target.launch is None):
+        at = config.where("target", "launch") if target.launch else where
+        hint = _TAP_HINT.get(target.kind, 'as in env: {OLLAMA_HOST: "{tap}"}')
+        hint = f'give it "{{tap}}" as the address of its model, {hint}'
+        problems.append(Problem(at, "the bot's model calls do not pass the recording", hint))
+    key = getattr(target.options, "key_env", None)
+    if mode != "replay" and key and not os.environ.get(key):
+        problems.append(Problem(where, f"the environment variable {key} is not set", "it holds the key"))
     return problems
 
 

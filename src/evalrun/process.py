@@ -117,6 +117,10 @@ class Process:
         lines = self._tail.decode("utf-8", "replace").rstrip().split("\n")[-_TAIL_LINES:]
         return "\n".join(f"    {line.rstrip()}" for line in lines)
 
+    async def wait(self) -> int:
+        """How it ended, once it has."""
+        return await self._process.wait()
+
     async def drained(self) -> None:
         """Wait a moment for the rest of what a program that ended has written."""
         await asyncio.wait([self._reader], timeout=1.0)

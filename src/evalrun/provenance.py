@@ -95,6 +95,48 @@ def prove_observed(
     return proof
 
 
+def prove_on_wire(
+    exchanges: Sequence[Exchange],
+    case: Case,
+    context: Context,
+    answer: str,
+    *,
+    fenced: bool,
+    whole: bool = True,
+) -> Exchange | None:
+    """The one exchange that proves a draw; None where a bot without our fence leaves it open.
+
+    ``fenced``: the bot promises the fence. One that does not, and whose prompts hold none, is proved by its
+    chunks: each stands verbatim in the prompt of the one call that gave this answer. ``whole``: an answer
+    that was cut at its length limit proves nothing.
+
+    Raises:
+        ChainBroken: the fence says that the model was given something else.
+        PromptCut: the call that made the answer was cut.
+    """
+    calls = [call for call in exchanges if is_generation(call.path) and 200 <= call.status < 300]
+    if fenced or any(
+        _OPENING.search(_foreign(asked(call.path, call.request).prompt, case)) for call in calls
+    ):
+        return prove_observed(exchanges, case, context, answer, whole=whole)
+    said = [call for call in calls if output_of(call.path, call.reply).text.strip() == answer.strip()]
+    if len(said) != 1:
+        return None
+    request = asked(said[0].path, said[0].request)
+    check_whole(request, output_of(said[0].path, said[0].reply), whole=whole)
+    prompt = _foreign(request.prompt, case)
+    texts = [_foreign([chunk.text], case).strip() for chunk in context.chunks]
+    return said[0] if texts and all(text and text in prompt for text in texts) else None
+
+
+def _foreign(prompt: Sequence[str], case: Case) -> str:
+    """A text without the user's own words, which are no context."""
+    text = "\n".join(prompt)
+    for own in (case.question, *(turn.content for turn in case.history)):
+        text = text.replace(own, "")
+    return text
+
+
 def prove_reported(prompt: Sequence[Message], case: Case, context: Context) -> None:
     """The prompt that the bot returned holds the context; as good as the bot's word.
 

@@ -146,10 +146,14 @@ class Chunk(Record):
 
 
 class Context(Record):
-    """What retrieval returned: the chunks in rank order and their digest."""
+    """What retrieval returned: the chunks in rank order and their digest.
+
+    ``numbered``: the bot gave them no ids; theirs are places in the list and mean nothing to a dataset.
+    """
 
     chunks: tuple[Chunk, ...]
     digest: str
+    numbered: bool = False
 
     @classmethod
     def of(cls, chunks: tuple[Chunk, ...]) -> Self:

@@ -18,7 +18,7 @@ from evalrun.attempts import attempt_of
 from evalrun.cassette import Cassette, CassetteTransport
 from evalrun.conclusion import conclude, missed
 from evalrun.errors import ExitCode, RecordingError, ReportError, UnavailableError, worst
-from evalrun.http import Limits, RetryTransport, Service
+from evalrun.http import Limits, RetryTransport
 from evalrun.journal import RunFolder
 from evalrun.judge import Judge
 from evalrun.launch import Launch
@@ -30,7 +30,7 @@ from evalrun.reports import write_reports
 from evalrun.sampler import Drawn, Sampler
 from evalrun.settings import DEFAULT_OLLAMA
 from evalrun.tap import Tap
-from evalrun.targets import Target
+from evalrun.targets import Setting, Target
 
 Observe = Callable[[Exchange], None]
 
@@ -80,7 +80,7 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
         seconds=round(time.perf_counter() - clock, 1),
         calls=cassette.calls,
         replayed=cassette.replayed,
-        retries=source.client.retries if source.client else 0,
+        retries=source.retries(),
         attempt=attempt.number,
         trial=attempt.trial,
         answers=attempt.answers,
@@ -117,7 +117,7 @@ class _Source:
     about: dict[str, Any]
     at_once: bool = True
     ended: Callable[[], str] = str
-    client: Service | None = None
+    retries: Callable[[], int] = int
 
 
 async def _source(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> _Source:
@@ -127,12 +127,12 @@ async def _source(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe
         return _Source(plan.answers, dict(plan.answers.about))
     bot = await _bot(stack, plan, cassette, observe)
     sampler = Sampler(bot.target, bot.tap, plan.seeds)
-    return _Source(sampler, await bot.target.about(), bot.target.offers.seed, bot.ended, bot.client)
+    at_once = bot.target.offers.seed or bot.tap is None
+    return _Source(sampler, await bot.target.about(), at_once, bot.ended, lambda: bot.target.retries)
 
 
 @dataclass(frozen=True)
 class _Bot:
-    client: Service
     tap: Tap | None
     target: Target
     ended: Callable[[], str]
@@ -141,22 +141,22 @@ class _Bot:
 async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> _Bot:
     """Tap, launched bot and client; all of them stop with ``stack``."""
     config = plan.config
-    launch, options = config.target.launch, config.target.options
+    launch, options, kind = config.target.launch, config.target.options, target_of(config)
     limits = Limits(**config.target.limits.model_dump())
     url, tap = getattr(options, "url", None) or "", None
     ended: Callable[[], str] = str
+    if config.target.tapped:
+        upstream = config.cassette.upstream if config.cassette else DEFAULT_OLLAMA
+        tap = Tap(
+            url if kind.is_model else upstream,
+            cassette,
+            plan.seeds.at,
+            observe,
+            timeout=limits.timeout,
+            concurrency=limits.concurrency,
+        )
+        await stack.enter_async_context(tap)
     if launch is not None:
-        if launch.tapped:
-            upstream = config.cassette.upstream if config.cassette else DEFAULT_OLLAMA
-            tap = Tap(
-                upstream,
-                cassette,
-                plan.seeds.at,
-                observe,
-                timeout=limits.timeout,
-                concurrency=limits.concurrency,
-            )
-            await stack.enter_async_context(tap)
         process = Launch(
             launch.command,
             launch.env,
@@ -167,13 +167,18 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
             fresh_cache=plan.mode == "record",
         )
         url, ended = (await stack.enter_async_context(process)).url, process.ended
-    headers = getattr(options, "headers", None)
-    client = Service("the bot", url, limits, headers=headers, launched=launch is not None)
-    await stack.enter_async_context(client)
-    made: Target = target_of(config)(
-        options, client, temperature=config.temperature, max_tokens=config.max_tokens
+    setting = Setting(
+        url=url,
+        limits=limits,
+        folder=config.folder,
+        launched=launch is not None,
+        tap=tap.url if tap else "",
+        temperature=config.temperature,
+        max_tokens=config.max_tokens,
     )
-    return _Bot(client, tap, made, ended)
+    made: Target = kind(options, setting)
+    stack.push_async_callback(made.close)
+    return _Bot(tap, made, lambda: ended() or made.ended())
 
 
 def _judge(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> Judge | None:

@@ -15,12 +15,7 @@ from evalrun.cassette import Address
 from evalrun.digest import context_digest, draw_digest, tagged, utf8
 from evalrun.errors import UnavailableError
 from evalrun.http import Watch
-from evalrun.provenance import (
-    ChainBroken,
-    PromptCut,
-    prove_observed,
-    prove_reported,
-)
+from evalrun.provenance import ChainBroken, PromptCut, prove_on_wire, prove_reported
 from evalrun.records import LEVELS, Case, Context, Draw, Exchange, Level, Reply, Turn
 from evalrun.tap import Tap
 from evalrun.targets import Target
@@ -124,8 +119,8 @@ class Sampler:
         context: Context | None = None
 
         def failed(reason: str, broken: bool = False) -> Drawn:
-            # The turns of an attack have contexts of their own: which one this was, the draw must say.
-            digest = context.digest if context is not None and case.attack else None
+            # Turns, and the draws of some bots, have contexts of their own: the draw must say which this was.
+            digest = context.digest if context is not None else None
             return Drawn(empty.model_copy(update={"error": reason, "context": digest}), context, broken)
 
         try:
@@ -192,7 +187,8 @@ class Sampler:
         if context is None:
             return "none", None
         if self._tap is not None:
-            return "observed", prove_observed(seen, case, context, answer, whole=whole)
+            proof = prove_on_wire(seen, case, context, answer, fenced=self._target.fenced, whole=whole)
+            return ("observed", proof) if proof else ("claimed", None)
         if reply.prompt is not None:
             prove_reported(reply.prompt, case, context)
             return "reported", None

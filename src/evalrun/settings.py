@@ -149,6 +149,12 @@ class TargetConfig(Record):
     limits: Limits = Field(default=Limits(), exclude=True)
     options: Any = Field(default=None, exclude=True)
 
+    @property
+    def tapped(self) -> bool:
+        """Whether the bot's model calls pass the tap."""
+        launched = self.launch is not None and self.launch.tapped
+        return launched or bool(getattr(self.options, "tapped", False))
+
 
 class DatasetConfig(Record):
     """Which questions; ``columns`` names a CSV's column of each field of a case."""

@@ -51,4 +51,6 @@ def _unmakeable(case: Case, offers: Offers) -> str:
     """Why an attack cannot be made on a bot that offers this; empty if it can."""
     if case.attack is not None and case.attack.needs_overlay and not offers.overlay:
         return "nothing can be planted in this bot: its target has no overlay"
+    if len(case.turns) > 1 and not offers.history:
+        return "this bot is not given the turns before: its target sends no {history}"
     return ""

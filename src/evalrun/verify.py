@@ -27,10 +27,11 @@ from evalrun.journal import RunFolder
 from evalrun.judge import Judge
 from evalrun.judge.rubric import load_rubric
 from evalrun.models import model, split_spec
-from evalrun.provenance import ChainBroken, PromptCut, prove_observed, prove_reported
+from evalrun.provenance import ChainBroken, PromptCut, prove_on_wire, prove_reported
 from evalrun.records import Case, Context, Draw, Exchange, Judgement, RunHeader, Sample, Score, Turn
 from evalrun.scorers import Scorer, build_all, score
 from evalrun.summary import summarise
+from evalrun.targets import TARGETS
 from evalrun.wires import output_of
 
 _MOST_OCCURRENCES = 8
@@ -168,18 +169,23 @@ def _turn(stored: Stored, asked: Case, turn: Turn, case: str, seen: list[Exchang
     if turn.question != asked.question:
         yield "question: it is not the one of this attack"
     context = stored.contexts.get((case, turn.context)) if turn.context else None
-    yield from _proof(turn, asked, context, turn.answer, seen)
+    yield from _proof(stored, turn, asked, context, turn.answer, seen)
 
 
 def _draw(stored: Stored, case: Case, draw: Draw, seen: list[Exchange]) -> Iterator[str]:
     answer = draw.answer or ""
     if draw.digest != draw_digest(case.question, case.history, draw.context, answer):
         yield "answer: question, context and answer do not have the draw's digest"
-    yield from _proof(draw, case, stored.context_of(draw), answer, seen)
+    yield from _proof(stored, draw, case, stored.context_of(draw), answer, seen)
 
 
 def _proof(
-    said: Draw | Turn, case: Case, context: Context | None, answer: str, seen: list[Exchange]
+    stored: Stored,
+    said: Draw | Turn,
+    case: Case,
+    context: Context | None,
+    answer: str,
+    seen: list[Exchange],
 ) -> Iterator[str]:
     if said.level == "none":
         return
@@ -188,10 +194,13 @@ def _proof(
         return
     try:
         if said.level == "observed":
-            proof = prove_observed(seen, case, context, answer, whole=case.attack is None)
-            if proof.key != said.exchange:
+            fenced = TARGETS.get(str(stored.header.bot.get("kind"))).fenced
+            proof = prove_on_wire(seen, case, context, answer, fenced=fenced, whole=case.attack is None)
+            if proof is None:
+                yield "proof: no model call on the wire proves this draw"
+            elif proof.key != said.exchange:
                 yield "exchange: another model call proves this draw than the one named"
-            if output_of(proof.path, proof.reply).finish != proof.finish:
+            elif output_of(proof.path, proof.reply).finish != proof.finish:
                 yield "exchange: the finish reason is not that of the reply"
         elif said.level == "reported":
             prove_reported(said.prompt or (), case, context)

@@ -89,6 +89,8 @@ def carry_out(
     from evalrun.reports.progress import Progress
     from evalrun.runner import Result, execute
 
+    for line in () if quiet or as_json else plan.shortfalls:
+        click.echo(f"note: {line}", err=True)
     folder = new_run_folder(output, plan.config.name)
     progress = Progress(io.StringIO() if quiet or as_json else sys.stderr)
 
@@ -168,6 +170,8 @@ def validate(configs: tuple[Path, ...], probe: bool, overrides: tuple[str, ...])
         click.echo(
             f"{path}: {len(plan.cases)} cases × {plan.config.draws} draws, {len(plan.config.gates)} gates"
         )
+        for line in plan.shortfalls:
+            click.echo(f"  note: {line}")
         if probe:
             _probe(plan)
     if problems:

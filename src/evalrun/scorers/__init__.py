@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from evalrun.errors import UserError
-from evalrun.records import Case, Metric, Sample, Score
+from evalrun.records import Case, Metric, Quote, Sample, Score
 from evalrun.reducers import reduced, split
 from evalrun.registry import Registry, nearest, parse_spec
 
@@ -139,6 +139,10 @@ def _unmeasurable(scorer: Scorer, sample: Sample, per: str) -> str | None:
             return error
     if "context" in scorer.needs and sample.context is None:
         return "context: the bot returns none"
+    if "ids" in scorer.needs and sample.context is not None and sample.context.numbered:
+        relevant = sample.case.relevant_ids or ()
+        if not any(isinstance(item, Quote) for item in relevant):
+            return "ids: the bot's contexts have none; name what is relevant by quotes"
     if scorer.judged and scorer.asks(sample):
         if sample.judgement is None:
             return "judge: no verdict"

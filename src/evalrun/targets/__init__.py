@@ -5,45 +5,96 @@ Owns what a target must offer. How often and in which order it is asked belongs 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
-
-from pydantic import BaseModel
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
 
 from evalrun.errors import UnavailableError
-from evalrun.http import Service, Watch
+from evalrun.http import Limits, Watch
 from evalrun.records import Case, Context, Record, Reply
 from evalrun.registry import Registry
 
 
 class Offers(Record):
-    """What a bot can tell of itself; what it cannot lowers the level of proof, and is said.
+    """What a bot can tell of itself and be told; what it cannot lowers the level of proof, and is said.
 
     ``retrieval``: it retrieves apart from answering, so that one context serves all draws. ``contexts``: it
-    returns what it retrieved. ``ids``: its chunks have ids of their own. ``seed``: it passes a seed on to its
-    model. ``prompt``: it returns the prompt it sent. ``overlay``: a question may plant sections in its index
-    and text after its system prompt.
+    returns what it retrieved. ``ids``: its chunks have ids of their own, as far as that is known before it
+    is asked. ``prompt``: it returns the prompt it sent. ``history``: it is given the turns before a question.
+    ``seed``: it passes a seed on to its model. ``sampling``: it takes temperature and max_tokens.
+    ``overlay``: a question may plant sections in its index and text after its system prompt.
     """
 
     retrieval: bool = False
     contexts: bool = False
     ids: bool = False
-    seed: bool = False
     prompt: bool = False
+    history: bool = False
+    seed: bool = False
+    sampling: bool = False
     overlay: bool = False
+
+
+class TargetOptions(Record):
+    """The keys of ``target`` that belong to one kind."""
+
+    @property
+    def offers(self) -> Offers:
+        """What a bot with these options offers."""
+        return Offers()
+
+    @property
+    def tapped(self) -> bool:
+        """Whether these options lead the bot's model calls through the tap."""
+        return False
 
 
 class BadReply(UnavailableError):
     """A reply that is not what this target promises; an error of the draw."""
 
 
-class Target(Protocol):
-    """A bot under test, bound to a service."""
+@dataclass(frozen=True)
+class Setting:
+    """What a target is made in: where the bot listens, if it does, and how hard it may be driven.
 
-    Options: ClassVar[type[BaseModel]]
+    ``launched``: its port is one of this run only. ``tap``: URL of the tap, or empty. ``folder``: that of the
+    config.
+    """
+
+    url: str
+    limits: Limits
+    folder: Path
+    launched: bool = False
+    tap: str = ""
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+class Target(ABC):
+    """A bot under test.
+
+    ``fenced``: it promises the fence around its context, so that a prompt without it is a broken chain.
+    ``is_model``: it is a model's server itself, and evalrun its only client.
+    """
+
+    Options: ClassVar[type[TargetOptions]]
+    fenced: ClassVar[bool] = False
+    is_model: ClassVar[bool] = False
     offers: Offers
 
+    @property
+    def retries(self) -> int:
+        """How many calls were made again."""
+        return 0
+
     async def about(self) -> dict[str, Any]:
-        """What the bot says it is: model, versions, digests; empty where it says nothing."""
+        """What the bot says it is: model, versions, digests; empty where it says nothing.
+
+        Raises:
+            UserError: it cannot be asked at all.
+        """
+        return {}
 
     async def retrieve(self, case: Case) -> Context | None:
         """The context of a case; None where the bot retrieves on each answer.
@@ -51,7 +102,9 @@ class Target(Protocol):
         Raises:
             UnavailableError: there is none to be had.
         """
+        return None
 
+    @abstractmethod
     async def answer(self, case: Case, context: Context | None, seed: int, watch: Watch) -> Reply:
         """One answer.
 
@@ -59,6 +112,13 @@ class Target(Protocol):
             UnavailableError: there is none to be had.
         """
 
+    def ended(self) -> str:
+        """How the bot ended for good, with its last output; empty while it can be asked."""
+        return ""
+
+    async def close(self) -> None:  # noqa: B027  most hold nothing
+        """Let go of what it holds; it is not asked again."""
+
 
 TARGETS: Registry[Any] = Registry("target", "evalrun.targets")
-__all__ = ["TARGETS", "BadReply", "Offers", "Service", "Target"]
+__all__ = ["TARGETS", "BadReply", "Offers", "Setting", "Target", "TargetOptions"]

@@ -8,34 +8,56 @@ import httpx
 from pydantic import BaseModel, Field, ValidationError
 
 from evalrun.errors import UnavailableError
-from evalrun.http import Service, Watch
-from evalrun.records import Attack, Case, Context, Record, Reply
-from evalrun.targets import TARGETS, BadReply, Offers
+from evalrun.http import BotUrl, Service, Watch
+from evalrun.records import Attack, Case, Context, Reply
+from evalrun.targets import TARGETS, BadReply, Offers, Setting, Target, TargetOptions
 
 R = TypeVar("R", bound=BaseModel)
 
 
-class RagbotOptions(Record):
+class RagbotOptions(TargetOptions):
     """``target`` of a config for a ragbot; ``k`` chunks are retrieved for each question."""
 
     kind: Literal["ragbot"]
     k: int = Field(default=5, ge=1, le=100)
-    url: str | None = None
+    url: BotUrl | None = None
+
+    @property
+    def offers(self) -> Offers:
+        """Everything."""
+        return Offers(
+            retrieval=True,
+            contexts=True,
+            ids=True,
+            prompt=True,
+            history=True,
+            seed=True,
+            sampling=True,
+            overlay=True,
+        )
 
 
 @TARGETS("ragbot")
-class Ragbot:
+class Ragbot(Target):
     """A running ``ragbot serve --trace``."""
 
     Options = RagbotOptions
-    offers = Offers(retrieval=True, contexts=True, ids=True, seed=True, prompt=True, overlay=True)
+    fenced = True
 
-    def __init__(
-        self, options: RagbotOptions, service: Service, *, temperature: float | None, max_tokens: int | None
-    ) -> None:
+    def __init__(self, options: RagbotOptions, setting: Setting) -> None:
+        self.offers = options.offers
         self._options = options
-        self._service = service
-        self._sampling = {"temperature": temperature, "max_tokens": max_tokens}
+        self._service = Service("the bot", setting.url, setting.limits, launched=setting.launched)
+        self._sampling = {"temperature": setting.temperature, "max_tokens": setting.max_tokens}
+
+    @property
+    def retries(self) -> int:
+        """How many calls were made again."""
+        return self._service.retries
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._service.close()
 
     async def about(self) -> dict[str, Any]:
         """``GET /about``."""
@@ -64,7 +86,7 @@ class Ragbot:
         assert context is not None
         body = {
             "question": case.question,
-            "context": context.model_dump(),
+            "context": context.model_dump(exclude={"numbered"}),
             "history": [turn.model_dump() for turn in case.history],
             "seed": seed,
             **_overlay(case.attack),
