@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from aiohttp import web
 
 from evalrun.cassette import Address, Cassette, Mode
 from evalrun.records import Exchange
-from evalrun.tap import Tap
+from evalrun.tap import Tap, upstream_url
+from evalrun.wires import output_of
+from fakes.model_servers import ACCESS, REGION, SECRET, BedrockServer
 from fakes.servers import FakeModel, Json, scripted, serving
 
 A, B = Address("a", 0), Address("b", 1)
@@ -165,3 +170,67 @@ async def test_it_listens_on_this_machine_only_and_takes_a_large_prompt() -> Non
     ):
         assert tap.url.startswith("http://127.0.0.1:")
         assert 200 == (await bot.post("/api/chat", json=chat(11, "x" * 2_000_000))).status_code
+
+
+async def test_a_version_in_the_upstream_and_in_the_call_is_written_once(tmp_path: Path) -> None:
+    """A bot adds ``/v1`` or not, the upstream names it or not: the same call, the same line."""
+    assert "http://h/v1/chat/completions" == upstream_url("http://h/v1", "/v1/chat/completions")
+    assert "http://h/v1/chat/completions" == upstream_url("http://h/v1", "/chat/completions")
+    assert "http://h/v1/chat/completions" == upstream_url("http://h", "/v1/chat/completions")
+    assert "http://h/ollama/api/chat" == upstream_url("http://h/ollama", "/api/chat")
+    reply = {"json": {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}]}}
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "seed": 22}
+    keys = []
+    async with serving(scripted([reply])) as url:
+        for base, path in ((f"{url}/v1", "/v1/chat/completions"), (url, "/chat/completions")):
+            async with tapped(base) as (tap, bot, _):
+                await bot.post(path, json=body)
+                keys += [(line.key, line.path, line.draw) for line in tap.seen(B)]
+    assert [(keys[0][0], "/v1/chat/completions", 1)] * 2 == keys
+
+
+async def test_a_call_signed_for_the_tap_is_signed_anew_for_bedrock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bot's signature holds the tap's host; the server checks its own. Streams come back whole."""
+    boto3 = pytest.importorskip("boto3")
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    server = BedrockServer(lambda body: "I live in Graz.")
+    asked = {
+        "modelId": "eu.vendor.m-v1:0",
+        "messages": [{"role": "user", "content": [{"text": "hi"}]}],
+        "requestMetadata": {"seed": "22"},
+    }
+
+    def bot(url: str) -> list[str]:
+        client = boto3.session.Session().client("bedrock-runtime", endpoint_url=url, region_name=REGION)
+        whole = client.converse(**asked)["output"]["message"]["content"][0]["text"]
+        events = client.converse_stream(**asked)["stream"]
+        streamed = [
+            event["contentBlockDelta"]["delta"]["text"] for event in events if "contentBlockDelta" in event
+        ]
+        return [whole, "".join(streamed)]
+
+    try:
+        async with tapped(server.start()) as (tap, _, _):
+            said = await asyncio.to_thread(bot, tap.url)
+            seen = tap.seen(B)
+    finally:
+        server.stop()
+    assert ["I live in Graz."] * 2 == said == [output_of(line.path, line.reply).text for line in seen]
+    assert ["stop", "stop"] == [line.finish for line in seen]
+    assert not any(secret in line.model_dump_json() for line in seen for secret in (ACCESS, SECRET))
+
+
+async def test_a_signed_call_without_the_extra_is_told_to_the_bot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tap cannot sign; the bot hears why."""
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    monkeypatch.delenv("AWS_BEARER_TOKEN_BEDROCK", raising=False)
+    signed = "AWS4-HMAC-SHA256 Credential=A/20260101/eu-west-1/bedrock/aws4_request, SignedHeaders=host"
+    async with tapped("http://127.0.0.1:9") as (_, bot, _):
+        reply = await bot.post("/model/m/converse", json={}, headers={"authorization": signed})
+    assert (502, "calling Bedrock needs boto3, which is not installed") == (
+        reply.status_code,
+        reply.json()["error"],
+    )

@@ -7,6 +7,7 @@ nothing. The signature is made anew for each attempt, since it holds the time.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -117,6 +118,33 @@ class SigningTransport(httpx.AsyncBaseTransport):
         signed = self._botocore.awsrequest.AWSRequest(request.method, url, kept, request.content)
         self._botocore.auth.SigV4Auth(frozen, "bedrock", self._region).add_auth(signed)
         return dict(signed.headers.items())
+
+    async def aclose(self) -> None:
+        """Close the transport inside."""
+        await self._inner.aclose()
+
+
+class ResigningTransport(httpx.AsyncBaseTransport):
+    """Signs anew what came signed for another host, in the region it was signed for; all else passes."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, base_url: str) -> None:
+        self._inner = inner
+        self._base_url = base_url
+        self._signing: dict[str, SigningTransport] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """One request.
+
+        Raises:
+            UserError: it has to be signed, and boto3 or credentials are missing.
+        """
+        region = region_signed(request.headers.get("authorization", ""))
+        if region is None:
+            return await self._inner.handle_async_request(request)
+        if region not in self._signing:
+            env = {**os.environ, "AWS_REGION": region}
+            self._signing[region] = SigningTransport(self._inner, self._base_url, env)
+        return await self._signing[region].handle_async_request(request)
 
     async def aclose(self) -> None:
         """Close the transport inside."""

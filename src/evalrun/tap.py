@@ -7,6 +7,7 @@ forwards to its one upstream; whether it forwards or replays is the cassette's b
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -14,7 +15,9 @@ from urllib.parse import urlsplit
 import httpx
 from aiohttp import web
 
+from evalrun.aws import ResigningTransport
 from evalrun.cassette import Address, Cassette, CassetteTransport, RecordingMiss, address_of, addressed
+from evalrun.errors import UserError
 from evalrun.http import MISS_HEADER, join_url, network
 from evalrun.records import Exchange
 from evalrun.wires import asked, is_generation
@@ -56,7 +59,9 @@ class Tap:
         self._transport = CassetteTransport(
             cassette,
             "bot",
-            None if cassette.mode == "replay" else network(upstream, concurrency),
+            None
+            if cassette.mode == "replay"
+            else ResigningTransport(network(upstream, concurrency), upstream),
             self._note,
             base_path=urlsplit(upstream).path,
         )
@@ -113,7 +118,7 @@ class Tap:
         address = self._address(request.path, raw)
         inner = httpx.Request(
             request.method,
-            join_url(self._upstream, request.path_qs),
+            upstream_url(self._upstream, request.path_qs),
             headers={name: request.headers[name] for name in _FORWARDED if name in request.headers},
             content=raw,
             extensions={"timeout": self._timeout},
@@ -128,6 +133,8 @@ class Tap:
                 status=502,
                 headers={MISS_HEADER: "1"},
             )
+        except UserError as error:  # what signing a request needs is missing
+            return web.json_response({"error": error.message}, status=502)
         except httpx.TransportError as error:
             reason = str(error) or type(error).__name__
             return web.json_response({"error": f"model server: {reason}"}, status=502)
@@ -137,3 +144,10 @@ class Tap:
             if name in response.headers
         }
         return web.Response(status=response.status_code, headers=kept, body=response.content)
+
+
+def upstream_url(upstream: str, path: str) -> str:
+    """Where a bot's call goes: a version of the API that stands in both is written once."""
+    version = re.search(r"/v[0-9][^/]*\Z", upstream)
+    doubled = version is not None and path.startswith(f"{version[0]}/")
+    return join_url(upstream, path.removeprefix(version[0]) if version and doubled else path)

@@ -53,7 +53,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
             envvar="RAGBOT_EMBEDDER",
             default="wordllama",
             show_default=True,
-            help="wordllama, or ollama/MODEL.",
+            help="wordllama, or ollama/MODEL, openai/MODEL[@DIMENSIONS], bedrock/MODEL[@DIMENSIONS].",
         ),
     ):
         command = option(command)
@@ -72,7 +72,7 @@ def _answering(command: Callable[..., None]) -> Callable[..., None]:
             envvar="RAGBOT_MODEL",
             default="qwen2.5-coder:1.5b",
             show_default=True,
-            help="At Ollama.",
+            help="At Ollama, or openai/MODEL, or bedrock/MODEL.",
         ),
     ):
         command = option(command)

@@ -282,7 +282,9 @@ class BedrockServer(ModelServer):
 
     def _whole(self, body: Json, text: str) -> web.Response:
         used = "toolConfig" in body
-        tool = {"toolUse": {"toolUseId": "t", "name": "verdict", "input": json.loads(text)}} if used else {}
+        tool: Json = (
+            {"toolUse": {"toolUseId": "t", "name": "verdict", "input": json.loads(text)}} if used else {}
+        )
         return web.json_response(
             {
                 "output": {"message": {"role": "assistant", "content": [tool or {"text": text}]}},

@@ -282,7 +282,7 @@ print(logging.getLogger().level == logging.WARNING, logging.getLogger().handlers
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("word2vec", "known: ollama, wordllama"),
+        ("word2vec", "known: bedrock, ollama, openai, wordllama"),
         ("ollama", "which embedding model"),
         ("wordllama/big", "no model 'big'"),
     ],

@@ -120,6 +120,12 @@ def embedder(spec: str) -> Embedder:
     return _embedders[provider](model)
 
 
+def split_dims(model: str) -> tuple[str, int | None]:
+    """``MODEL@256`` → ``("MODEL", 256)``; None where no dimensions are named."""
+    name, at, dims = model.rpartition("@")
+    return (name, int(dims)) if at and dims.isascii() and dims.isdigit() else (model, None)
+
+
 def _load() -> None:
     """Import every file of this folder, so that its decorators have run."""
     for module in pkgutil.iter_modules(__path__):
