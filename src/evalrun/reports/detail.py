@@ -38,7 +38,7 @@ def case_data(row: Row, detail: Detail, metrics: Iterable[Metric]) -> tuple[dict
             if metric.id in row.results and row.results[metric.id].scored
         },
         "draws": [_draw(draw, row, detail.judgements.get(draw.index)) for draw in detail.draws],
-        "context": _context(case, detail.context),
+        "contexts": _contexts(case, detail),
     }
     return data, _length(data)
 
@@ -107,10 +107,18 @@ def _judged(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def _context(case: Case, context: Context | None) -> dict[str, Any] | None:
-    if context is None:
-        return None
+def _contexts(case: Case, detail: Detail) -> list[dict[str, Any]]:
+    """Each context that a draw was answered from, with the draws it served, in their order."""
+    served: dict[str, list[int]] = {}
+    for draw in detail.draws:
+        if draw.context in detail.contexts:
+            served.setdefault(draw.context, []).append(draw.index)
+    return [_context(case, detail.contexts[digest], draws) for digest, draws in served.items()]
+
+
+def _context(case: Case, context: Context, draws: list[int]) -> dict[str, Any]:
     return {
+        "draws": draws,
         "digest": short(context.digest),
         "known": case.relevant_ids is not None,
         "chunks": [

@@ -65,7 +65,7 @@ class Detail:
     """All there is about one question."""
 
     case: Case
-    context: Context | None = None
+    contexts: dict[str, Context] = field(default_factory=dict)
     draws: list[Draw] = field(default_factory=list)
     judgements: dict[int, Judgement] = field(default_factory=dict)
 
@@ -193,7 +193,7 @@ def read_details(folder: RunFolder, ids: Collection[str]) -> dict[str, Detail]:
     details = {case.id: Detail(case) for case in folder.cases() if case.id in wanted}
     for case, context in folder.contexts():
         if case in wanted:
-            details[case].context = context
+            details[case].contexts[context.digest] = context
     for draw in folder.draws():
         if draw.case in wanted:
             details[draw.case].draws.append(draw)

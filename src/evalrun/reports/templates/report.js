@@ -206,9 +206,10 @@
     return card;
   }
 
-  function contextView(found, quotes) {
-    const wanted = new Set(found.draws.flatMap((draw) => (draw.judged ? draw.judged.claims : [])).filter((claim) => claim[2] && claim[1]).map((claim) => claim[1]));
-    return found.context.chunks.map(([id, text, similarity, relevant], place) => {
+  function contextView(found, context, quotes) {
+    const served = found.draws.filter((draw) => context.draws.includes(draw.index));
+    const wanted = new Set(served.flatMap((draw) => (draw.judged ? draw.judged.claims : [])).filter((claim) => claim[2] && claim[1]).map((claim) => claim[1]));
+    const chunks = context.chunks.map(([id, text, similarity, relevant], place) => {
       const marks = [...wanted].map((quote) => ({
         range: locate(text, quote),
         make: (part) => {
@@ -219,10 +220,12 @@
       }));
       return el("article", { class: relevant ? "chunk relevant" : "chunk" },
         el("header", {}, el("span", {}, `${place + 1}.`), el("b", { dir: "auto" }, id),
-          relevant ? el("span", { class: "yes" }, "✓ relevant") : found.context.known ? el("span", {}, "not relevant") : null,
+          relevant ? el("span", { class: "yes" }, "✓ relevant") : context.known ? el("span", {}, "not relevant") : null,
           similarity === null ? null : el("span", { class: "num" }, `similarity ${similarity.toFixed(3)}`)),
         el("p", { class: "text", dir: "auto" }, ...marked(text, marks)));
     });
+    const which = found.contexts.length > 1 ? `, answer${context.draws.length > 1 ? "s" : ""} ${context.draws.map((index) => index + 1).join(", ")}` : "";
+    return [el("h3", {}, `What the model was given${which}`), el("div", { class: "chunks" }, ...chunks)];
   }
 
   const LEVEL = { observed: "seen on the wire: the judge read exactly what the model was given", reported: "reported: the bot returned its prompt", claimed: "claimed: the bot named its contexts, nobody saw its prompt", none: "nothing shows what the model was given" };
@@ -245,7 +248,7 @@
       return;
     }
     const quotes = new Map();
-    const chunks = found.context ? contextView(found, quotes) : [];
+    const given = found.contexts.flatMap((context) => contextView(found, context, quotes));
     const config = byId("meta").dataset.config || "CONFIG";
     body.replaceChildren(
       el("div", { class: "tags" }, el("span", { class: "id", dir: "auto" }, found.id), el("span", { dir: "auto" }, found.category), el("span", {}, found.expect === "answer" ? "should be answered" : "should be refused"), found.flips ? el("span", {}, "draws disagree") : null),
@@ -254,9 +257,8 @@
       ...(found.reference ? [el("p", { class: "reference", dir: "auto" }, el("small", {}, "reference"), found.reference)] : []),
       el("h3", {}, found.draws.length === 1 ? "The answer" : `The ${found.draws.length} answers`),
       el("div", { class: "draws" }, ...found.draws.map((draw) => drawCard(draw, quotes))),
-      el("h3", {}, found.context ? "What the model was given" : "No context is known"),
-      el("div", { class: "chunks" }, ...chunks),
-      el("p", { class: "aside" }, `Proof: ${proof(found)}${found.context ? `. Context ${found.context.digest}` : ""}`),
+      ...(given.length ? given : [el("h3", {}, "No context is known")]),
+      el("p", { class: "aside" }, `Proof: ${proof(found)}${found.contexts.map((context) => `. Context ${context.digest}`).join("")}`),
       el("h3", {}, "Ask it again"),
       el("code", { class: "command" }, `evalrun run ${quoted(config)} --live --case ${quoted(found.id)}`),
     );
