@@ -1,4 +1,4 @@
-"""Write what the documentation says of the code: docs/reference/*.md and the marked blocks of README.md.
+"""Write what the documentation says of the code: docs/reference, docs/schema, the marked blocks of README.md.
 
 Owns how each page is made from what the code holds; ``tests/test_docs.py`` fails when one is not current.
 Run it as ``uv run python docs/generate.py``.
@@ -24,7 +24,7 @@ from click.testing import CliRunner
 
 import evalrun.cli
 import ragbot.cli
-from evalrun import owasp, settings
+from evalrun import owasp, schemas, settings
 from evalrun.converters import CONVERTERS
 from evalrun.detectors import DETECTORS
 from evalrun.errors import PRECEDENCE, ExitCode, UserError
@@ -39,6 +39,7 @@ from evalrun.targets import TARGETS
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 REFERENCE = ROOT / "docs" / "reference"
+SCHEMA = ROOT / "docs" / "schema"
 EXAMPLE = ROOT / "docs" / "examples" / "own-bot"
 QUALITY = "evalrun run configs/quality.yaml"
 PROGRAMS: dict[str, click.Group] = {"evalrun": evalrun.cli.main, "ragbot": ragbot.cli.main}
@@ -489,7 +490,11 @@ def with_block(text: str, name: str, body: str) -> str:
 
 
 def main() -> int:
-    """Write every page and block; 1 where a block could not be made and was left as it is."""
+    """Write every schema, page and block; 1 where a block could not be made and was left as it is."""
+    for name in schemas.NAMES:
+        for folder in (SCHEMA, ROOT / "src" / "evalrun" / "schema"):
+            folder.mkdir(exist_ok=True)
+            (folder / schemas.file_of(name)).write_text(schemas.text_of(name), encoding="utf-8")
     REFERENCE.mkdir(exist_ok=True)
     for name, make in PAGES.items():
         (REFERENCE / name).write_text(make(), encoding="utf-8")

@@ -564,6 +564,7 @@ def test_an_override_mends_what_it_replaces(tmp_path: Path) -> None:
 def test_public_holds_what_is_measured_and_no_more(tmp_path: Path) -> None:
     """Limits, addresses, paths and budgets are no part of a run's identity."""
     assert {
+        "plugins": [],
         "name": "quality",
         "dataset": {"columns": None},
         "target": {

@@ -20,7 +20,7 @@ from evalrun.cli import main
 from evalrun.errors import ExitCode
 from evalrun.journal import RunFolder
 from evalrun.launch import free_port
-from evalrun.starter import CONFIG, KINDS, QUESTIONS, RUBRIC, WORKFLOW, Answers, files_of
+from evalrun.starter import CONFIG, KINDS, QUESTIONS, RUBRIC, SCHEMA, WORKFLOW, Answers, files_of
 
 ROOT = Path(__file__).parent.parent
 BOT = '''
@@ -84,7 +84,7 @@ def test_what_it_writes_for_a_bot_of_any_shape_runs_as_it_stands(bot: str, tmp_p
     program = [sys.executable, "-c", "from evalrun.cli import main; main()"]
     begun = subprocess.run([*program, "init", "--target", "http", "--url", bot], check=False, **where)  # type: ignore[call-overload]
     assert 0 == begun.returncode, begun.stderr
-    assert {CONFIG, QUESTIONS, WORKFLOW} == {
+    assert {CONFIG, QUESTIONS, WORKFLOW, SCHEMA} == {
         path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
     }
     valid = subprocess.run([*program, "validate", CONFIG], check=False, **where)  # type: ignore[call-overload]

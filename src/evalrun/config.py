@@ -8,6 +8,7 @@ and groups exist to whoever knows them.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from pydantic import BaseModel
 
 from evalrun.dataset import GROUPS
 from evalrun.errors import InputError, Problem
+from evalrun.plugins import import_plugins
 from evalrun.records import Gate, Metric
 from evalrun.reducers import split
 from evalrun.registry import UnknownName, nearest, parse_spec
-from evalrun.settings import RunConfig, TargetConfig
+from evalrun.settings import MODULE, RunConfig, TargetConfig
 from evalrun.validation import check
 from evalrun.yamlfile import Document, Loc, parse_yaml, read_yaml
 
@@ -50,11 +52,27 @@ def load_config(
         _override(document, override, env)
     if not isinstance(document.value, dict):
         raise InputError([*document.problems, Problem(document.where(()), "a config is a mapping of keys")])
+    _import_plugins(document)
     config = _checked(document, env, options_of or _registered_options, check_scorer)
     deepest = getattr(config.target.options, "k", None)
     if found := [*ks_too_large(config, deepest), *_gates_twice(config), *_two_baselines(config)]:
         raise InputError(found)
     return config
+
+
+def _import_plugins(document: Document) -> None:
+    """Import what the config names, so that names it registers are known from here on.
+
+    Raises:
+        InputError: what cannot be imported; what else is wrong may follow from it, and is not told.
+    """
+    names = document.value.get("plugins")
+    if not isinstance(names, list) or not all(isinstance(n, str) and re.search(MODULE, n) for n in names):
+        return  # told with everything else that is not of its type
+    faults = import_plugins(names, document.path.parent)
+    problems = [Problem(document.where(("plugins", index)), *said) for index, *said in faults]
+    if problems:
+        raise InputError(problems)
 
 
 def _checked(

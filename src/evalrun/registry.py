@@ -54,6 +54,8 @@ class Registry(Generic[T]):
         """Decorator that registers a factory under ``name``."""
 
         def register(factory: T) -> T:
+            if not str(getattr(factory, "__module__", "")).startswith(f"{self._package}."):
+                self.load()  # a plugin must not take a name before it is given
             if name in self._factories and self._factories[name] is not factory:
                 raise ValueError(f"{self.kind} '{name}' is registered twice")
             self._factories[name] = factory

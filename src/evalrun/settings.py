@@ -32,6 +32,7 @@ from evalrun.yamlfile import Document, Loc
 
 DEFAULT_OLLAMA = "http://127.0.0.1:11434"
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?\Z")
+MODULE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?\Z", re.IGNORECASE)
 
 
@@ -287,6 +288,7 @@ class RunConfig(Record):
     """One config file, checked. Paths are joined to the folder it lies in."""
 
     name: Annotated[str, AfterValidator(_folder_name)]
+    plugins: tuple[Annotated[str, Field(pattern=MODULE)], ...] = ()
     dataset: DatasetConfig | None = None
     redteam: AttacksConfig | None = None
     target: TargetConfig

@@ -10,7 +10,7 @@ import asyncio
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -29,6 +29,7 @@ from evalrun.judge.rubric import load_rubric
 from evalrun.models import model, split_spec
 from evalrun.provenance import ChainBroken, PromptCut, prove_on_wire, prove_reported
 from evalrun.records import Case, Context, Draw, Exchange, Judgement, RunHeader, Sample, Score, Turn
+from evalrun.registry import UnknownName
 from evalrun.scorers import Scorer, build_all, score
 from evalrun.summary import summarise
 from evalrun.targets import TARGETS
@@ -92,11 +93,12 @@ def verify_run(path: Path) -> tuple[list[str], str]:
     """(what does not hold, in words; what was checked, counted).
 
     Raises:
-        UserError: the folder holds no finished run, or a file of it cannot be read.
+        UserError: the folder holds no finished run, or a file of it cannot be read, or a plugin that scored
+            it is not loaded: no module is imported because a run folder names it.
     """
     folder = RunFolder(path)
     stored = Stored.read(folder)
-    scorers = build_all(stored.header.config.get("scorers", ()), stored.header.draws)
+    scorers = _scorers(path, stored.header)
     broken = [
         *_origin(stored),
         *_contexts(stored),
@@ -110,6 +112,18 @@ def verify_run(path: Path) -> tuple[list[str], str]:
     counts = f"{len(stored.draws)} draws, {len(stored.exchanges)} exchanges"
     verdicts = f"{len(stored.judgements)} verdicts"
     return broken, f"{counts}, {verdicts}, {len(stored.scores)} scores, {len(stored.header.verdicts)} gates"
+
+
+def _scorers(path: Path, header: RunHeader) -> Sequence[Scorer]:
+    try:
+        return build_all(header.config.get("scorers", ()), header.draws)
+    except UnknownName as error:
+        if not (plugins := header.config.get("plugins")):
+            raise
+        raise UserError(
+            f"{path}: {error.message}; scored with plugins: {', '.join(plugins)}",
+            "name the config that has them: evalrun verify --config FILE RUN",
+        ) from None
 
 
 def _origin(stored: Stored) -> Iterator[str]:

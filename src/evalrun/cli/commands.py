@@ -117,11 +117,15 @@ def carry_out(
 
 @click.command()
 @click.argument("folder", metavar="RUN", type=_FOLDER)
-def verify(folder: Path) -> None:
+@click.option("--config", type=_FILE, help="Whose plugins to import first, where they scored the run.")
+def verify(folder: Path, config: Path | None) -> None:
     """Derive every link of a RUN anew: block, exchange, answer, verdict, score, estimate, gate. Offline."""
     from evalrun.errors import ProvenanceError
+    from evalrun.planning import load
     from evalrun.verify import verify_run
 
+    if config is not None:
+        load(config)
     broken, counts = verify_run(folder)
     if broken:
         raise ProvenanceError("\n".join([f"{folder}: {len(broken)} links do not hold", *broken]))

@@ -20,6 +20,7 @@ from pydantic import Field
 
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.records import Case, Record
+from evalrun.schemas import packaged
 from evalrun.yamlfile import parse_yaml
 
 Kind = Literal["http", "openai", "command", "python", "ragbot"]
@@ -28,6 +29,7 @@ CONFIG = "evalrun.yaml"
 QUESTIONS = "questions.jsonl"
 WORKFLOW = ".github/workflows/evalrun.yaml"
 RUBRIC = "rubrics/claims.yaml"
+SCHEMA = ".evalrun/config.schema.json"
 
 
 class Answers(Record):
@@ -75,6 +77,7 @@ def files_of(answers: Answers, cases: Sequence[Case] | None = None) -> dict[str,
         CONFIG: _rendered("evalrun.yaml.j2", known),
         QUESTIONS: _text("questions.jsonl") if cases is None else lines_of(cases),
         WORKFLOW: _rendered("workflow.yaml.j2", known),
+        SCHEMA: packaged("config"),
     }
     if answers.judge is not None:
         files[RUBRIC] = _text("claims.yaml")
@@ -107,7 +110,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
     return list(paths)
 
 
-def refuse_existing(folder: Path, names: Iterable[str] = (CONFIG, QUESTIONS, WORKFLOW)) -> None:
+def refuse_existing(folder: Path, names: Iterable[str] = (CONFIG, QUESTIONS, WORKFLOW, SCHEMA)) -> None:
     """Nothing may be overwritten.
 
     Raises:
