@@ -8,7 +8,7 @@ from make_run import make_run
 from markdown_it import MarkdownIt
 
 from evalrun.journal import RunFolder
-from evalrun.reports.markdown import code, render
+from evalrun.reports.markdown import MOST, code, render, short_enough
 
 
 def html(folder: RunFolder) -> str:
@@ -45,3 +45,23 @@ def test_only_the_last_line_comes_from_meta(quality: RunFolder, tmp_path: Path) 
     first, second = render(quality).splitlines(), render(again).splitlines()
     assert first[:-1] == second[:-1]
     assert first[-1] != second[-1]
+
+
+def test_a_summary_stays_below_what_github_takes() -> None:
+    """Whole lines, what was opened closed, and where the rest is; in bytes, not characters."""
+    text = "<details><summary>s</summary>\n\n" + "é\n" * 100
+    made = short_enough(text, 100)
+    assert made.startswith("<details>")
+    assert 100 >= len(made.partition("\n</details>")[0].encode())
+    assert 1 == made.count("</details>")
+    assert made.endswith("`report.html`")
+    assert text == short_enough(text, 1000)
+    assert 2**20 > MOST + 1000
+
+
+def test_a_run_of_very_many_errors_is_cut(tmp_path: Path) -> None:
+    """And its last line still comes from meta.json."""
+    page = render(make_run(tmp_path / "r", errors=tuple(f"{n} " + "x" * 900 for n in range(2000))))
+    assert 2**20 > len(page)
+    assert page.decode().splitlines()[-1].startswith("<sub>run")
+    assert b"cut here" in page

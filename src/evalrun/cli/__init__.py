@@ -28,7 +28,9 @@ class _Commands(click.Group):
             click.echo("evalrun: interrupted; finished draws are kept", err=True)
             ctx.exit(Interrupted.exit_code)
         except EvalrunError as error:
-            click.echo(f"evalrun: {error}", err=True)
+            from evalrun.reports.words import without_commands
+
+            click.echo(without_commands(f"evalrun: {error}"), err=True)
             ctx.exit(error.exit_code)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise

@@ -136,13 +136,19 @@ def verify(folder: Path, config: Path | None) -> None:
 @click.argument("folder", metavar="RUN", type=_FOLDER)
 @click.option("--full", is_flag=True, help="Show every table.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json instead.")
-def report(folder: Path, full: bool, as_json: bool) -> None:
+@click.option("--annotations", type=click.Choice(["github"]), help="Only print annotations for CI; exit 0.")
+def report(folder: Path, full: bool, as_json: bool, annotations: str | None) -> None:
     """Write the reports of a RUN anew and show it again; its exit code is that of the run."""
     from evalrun.journal import RunFolder
     from evalrun.reports import write_reports
+    from evalrun.reports.annotations import annotations as commands_of
     from evalrun.reports.console import print_json, print_run
 
     run_folder = RunFolder(folder)
+    if annotations is not None:
+        for line in commands_of(run_folder):
+            click.echo(line)
+        return
     code = run_folder.header.exit_code
     failed = write_reports(run_folder)
     if as_json:
@@ -186,6 +192,7 @@ def _probe(plan: object) -> None:
     import asyncio
 
     from evalrun.planning import Plan
+    from evalrun.reports.words import one_line
     from evalrun.runner import probe
 
     assert isinstance(plan, Plan)
@@ -194,7 +201,7 @@ def _probe(plan: object) -> None:
         click.echo(f"  {key}: {value}")
     context = ", ".join(drawn.context.ids) if drawn.context else "none"
     click.echo(f"  asked: {plan.cases[0].question}\n  context: {context}")
-    click.echo(f"  answer: {drawn.draw.answer}\n  proof: {drawn.draw.level}")
+    click.echo(f"  answer: {one_line(drawn.draw.answer or '')}\n  proof: {drawn.draw.level}")
     if drawn.draw.error:
         from evalrun.errors import UnavailableError
 

@@ -15,6 +15,8 @@ from evalrun.reports.rows import Rows, because, read_details, read_rows, share
 from evalrun.reports.sections import sections
 
 WORST = 10
+MOST = 1_000_000
+"""Bytes. GitHub drops a job summary of more than 1 MiB without a word."""
 SIGN = {"holds": "✅", "fails": "❌", "undecided": "❔"}
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
@@ -30,9 +32,19 @@ def render(folder: RunFolder) -> bytes:
         _did(header, rows),
         _worst(folder, header, rows),
         _told(header),
-        _meta(folder.meta),
     ]
-    return ("\n\n".join("\n".join(part) for part in parts if part) + "\n").encode()
+    told = "\n\n".join("\n".join(part) for part in parts if part)
+    return "\n\n".join([short_enough(told), *_meta(folder.meta), ""]).encode().removesuffix(b"\n")
+
+
+def short_enough(text: str, most: int = MOST) -> str:
+    """``text``, or its first whole lines in at most ``most`` bytes of UTF-8 and where the rest is."""
+    data = text.encode()
+    if len(data) <= most:
+        return text
+    kept = data[: data.rfind(b"\n", 0, most) + 1].decode()
+    closing = "\n</details>\n" if kept.count("<details>") > kept.count("</details>") else ""
+    return f"{kept}{closing}\n… cut here: the whole run is in `report.html`"
 
 
 def code(text: str, limit: int = 200) -> str:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from evalrun.jsonl import pretty_json
 from evalrun.records import Record
-from evalrun.reports.words import one_line
+from evalrun.reports.words import one_line, without_commands
 
 NARROWEST = 80
 ASCII = str.maketrans("━●·×–…“”’", '=o.x-~""\'')
@@ -31,7 +31,7 @@ def print_lines(lines: Iterable[Text], stream: TextIO, columns: int) -> None:
     with console.capture() as captured:
         for line in lines:
             console.print(line, no_wrap=True, overflow="ignore", crop=False)
-    stream.write(_encodable(captured.get(), stream))
+    stream.write(_encodable(without_commands(captured.get()), stream))
     stream.flush()
 
 

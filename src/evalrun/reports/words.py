@@ -20,6 +20,7 @@ _UNSAFE = re.compile(
     + "".join(chr(plane * 0x10000 + last) for plane in range(1, 17) for last in (0xFFFE, 0xFFFF))
     + "]"
 )
+_COMMAND = re.compile(r"(?:^|(?<=[\n\r]))([^\S\n\r]*)::|##\[")
 _SPACE = re.compile(r"[ \t\r\n]+")
 
 DECISION_WORD: dict[Decision, str] = {"holds": "holds", "fails": "FAILS", "undecided": "UNDECIDED"}
@@ -55,6 +56,14 @@ def _escape(code: int) -> str:
     if code <= 0xFF:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def without_commands(text: str) -> str:
+    """``text`` in which no line is a workflow command to a CI runner that reads the log: ``::error::``.
+
+    GitHub's runner takes a line that begins with ``::`` after spaces, and ``##[`` anywhere in one.
+    """
+    return _COMMAND.sub(lambda found: found[1] + ": :" if found[1] is not None else "## [", text)
 
 
 def one_line(text: str, limit: int | None = None) -> str:
