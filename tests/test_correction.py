@@ -11,10 +11,11 @@ import pytest
 
 from evalrun import gates, stats
 from evalrun.agreement import agree
-from evalrun.certificate import used
+from evalrun.certificate import carried, used
 from evalrun.correction import correct
+from evalrun.errors import UserError
 from evalrun.journal import RunFolder
-from evalrun.jsonl import pretty_json
+from evalrun.jsonl import pretty_json, to_line
 from evalrun.labelling import one_a_case
 from evalrun.labels import load_labels
 from evalrun.records import Certificate, Correction, Estimate, Gate
@@ -387,3 +388,28 @@ def test_certificate_and_agree_give_the_same_numbers(tmp_path: Path) -> None:
     for name in ("table", "n", "agreement", "kappa", "sensitivity", "specificity", "by_verdict"):
         assert getattr(agreed, name) == getattr(certificate, name), name
     assert "nan" not in pretty_json(certificate).decode().lower()
+
+
+def test_what_agree_saves_corrects_a_run_of_another_bot(tmp_path: Path) -> None:
+    """Labels with the verdicts of one run, used in another of the same judge: the same table."""
+    run = write_run(tmp_path / "run", many(40, bad=12))
+    path = write_labels(
+        tmp_path / "f.jsonl", labelled(run, {f"q{n:02}": n > 9 for n in range(40)}), dimension="faithful"
+    )
+    saved = tmp_path / "saved.jsonl"
+    saved.write_bytes(b"".join(to_line(line) for line in carried(run, load_labels(path), "r1")))
+    other = write_run(tmp_path / "bot", many(30, 2, bad=3), answers={f"q{n:02}": "new" for n in range(30)})
+    estimates, (certificate,) = corrected(other, saved)
+    assert agree(run, load_labels(path)).table == certificate.table
+    found = of(estimates, "faithful")
+    expected = stats.rogan_gladen_ci(0.9, 30, 28, 30, 10, 10)
+    assert (pytest.approx(expected.estimate), pytest.approx(expected.low)) == (found.value, found.low)
+
+
+def test_only_a_random_sample_is_carried_elsewhere(tmp_path: Path) -> None:
+    """Of labels chosen by verdict the error rates would be biased."""
+    run = write_run(tmp_path / "run", many(10))
+    rows = labelled(run, {f"q{n:02}": True for n in range(10)})
+    path = write_labels(tmp_path / "f.jsonl", rows, dimension="faithful", design="by_verdict")
+    with pytest.raises(UserError, match="only draws chosen at random"):
+        carried(run, load_labels(path), "r1")

@@ -159,9 +159,11 @@ def test_a_second_rater_has_labels_of_their_own(run: RunFolder) -> None:
 
 
 def test_by_verdict_is_recorded(run: RunFolder) -> None:
-    """The design decides later what may be computed."""
+    """The design decides later what may be computed, and by whose verdicts it was, whether it still may."""
     label("yynn", "--by-verdict", 2)
-    assert "by_verdict" == written().header.design
+    judge = run.header.judge
+    assert judge is not None
+    assert ("by_verdict", judge.fingerprint) == (written().header.design, written().header.judge)
     assert 4 == len(written().rows)
 
 

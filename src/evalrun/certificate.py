@@ -11,8 +11,10 @@ from typing import Any
 
 from evalrun.agreement import Answers, Matched, accuracy, dimension_of, figures, match, reference, table_of
 from evalrun.digest import short
+from evalrun.errors import UserError
+from evalrun.journal import RunFolder
 from evalrun.labels import Labels
-from evalrun.records import Certificate, Dimension, LabelsUsed
+from evalrun.records import Certificate, Dimension, LabelsUsed, Record
 
 MOST_STALE = 0.05
 """Where more of the labelled questions have another answer now, what is left is a choice of its own."""
@@ -100,6 +102,34 @@ def _another_judge(file: LabelsUsed, fingerprint: str, how: str) -> str:
 
 def _nothing(compared: int) -> str:
     return "" if compared else "no labelled answer has a verdict"
+
+
+def carried(folder: RunFolder, labels: Labels, rater: str) -> list[Record]:
+    """The lines of a label file of design ``external``: labels of answers of a run, each with its verdict.
+
+    By it a run of another bot can be corrected, as long as the judge is the same.
+
+    Raises:
+        UserError: the draws were not chosen at random, or nobody judged them.
+    """
+    judge = folder.header.judge
+    if labels.header.design != "random" or judge is None:
+        raise UserError(
+            f"{labels.path}: only draws chosen at random, and judged, tell how often a judge is wrong",
+            "label a random sample of a judged run: evalrun label RUN --random N",
+        )
+    answers = Answers.of(folder.cases(), folder.draws(), folder.judgements())
+    rows = [row for row in labels.rows if row.rater == rater]
+    dimension = dimension_of(labels.header.dimension, str(labels.path))
+    said = {(pair.case, pair.draw): pair.judge for pair in match(answers, rows, dimension).pairs}
+    changed = {
+        "design": "external",
+        "raters": {rater: labels.header.raters[rater]},
+        "judge": judge.fingerprint,
+    }
+    header = labels.header.model_copy(update=changed)
+    kept = [row for row in rows if said.get((row.case, row.draw)) is not None]
+    return [header, *(row.model_copy(update={"judge": said[row.case, row.draw]}) for row in kept)]
 
 
 def usable(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from evalrun.digest import utf8
+from evalrun.digest import short, utf8
 from evalrun.errors import UserError
 from evalrun.journal import RunFolder
 from evalrun.jsonl import to_line, write_atomically
@@ -77,6 +77,12 @@ def _asked(folder: RunFolder, draws: Iterable[Draw]) -> list[Question]:
     return [Question(cases[draw.case], draw, contexts.get((draw.case, draw.context or ""))) for draw in draws]
 
 
+def _chosen(header: LabelHeader) -> str:
+    """``'refusal', design random, seed 3``; by verdict also whose."""
+    judge = f", judge {short(header.judge)}" if header.judge else ""
+    return f"'{header.dimension}', design {header.design}, seed {header.seed}{judge}"
+
+
 class Sheet:
     """A label file that one rater adds to. It is written whole after each change."""
 
@@ -97,10 +103,9 @@ class Sheet:
             return cls(path, header, rater)
         known = load_labels(path)
         old = known.header
-        if (old.dimension, old.design, old.seed) != (header.dimension, header.design, header.seed):
+        if _chosen(old) != _chosen(header):
             raise UserError(
-                f"{path}: holds labels of '{old.dimension}', design {old.design}, seed {old.seed}; these "
-                f"would be of '{header.dimension}', design {header.design}, seed {header.seed}",
+                f"{path}: holds labels of {_chosen(old)}; these would be of {_chosen(header)}",
                 "choose the same, or name another file with --output",
             )
         raters = header.raters | old.raters
@@ -136,8 +141,11 @@ class Sheet:
 def new_header(
     folder: RunFolder, dimension: str, design: Design, seed: int, rater: str, who: Rater
 ) -> LabelHeader:
-    """The header of a new sheet: it names the config of the run and how the answers were chosen."""
-    config = folder.meta.config_path
+    """The header of a new sheet: it names the config of the run and how the answers were chosen.
+
+    Where they are chosen by verdict, also the judge: by another's verdicts they would be others.
+    """
+    config, judge = folder.meta.config_path, folder.header.judge
     return LabelHeader(
         dimension=dimension,
         design=design,
@@ -145,6 +153,7 @@ def new_header(
         date=date.today(),
         configs=(_relative(config),) if config else (),
         raters={rater: who},
+        judge=judge.fingerprint if judge and design == "by_verdict" else None,
     )
 
 

@@ -12,6 +12,7 @@ import click
 if TYPE_CHECKING:
     from evalrun.journal import RunFolder
     from evalrun.labelling import Question, Sheet
+    from evalrun.labels import Labels
     from evalrun.records import Dimension, LabelHeader
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -40,6 +41,7 @@ _SHARE = _Share()
 @click.option("--dimension", required=True, type=_DIMENSION, help="What the labels are about.")
 @click.option("--labels", "file", type=_FILE, metavar="FILE", help="Default: data/labels/DIMENSION.v1.jsonl.")
 @click.option("--rater", help="Whose labels count, where a file has several raters.")
+@click.option("--save", type=_WRITTEN, metavar="FILE", help="Keep the labels with this judge's verdicts.")
 @click.option("--full", is_flag=True, help="Show AC1, PABAK and every disagreement.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 @click.option("--min-sensitivity", type=_SHARE, help="Least share of the labels' yes that the judge finds.")
@@ -49,6 +51,7 @@ def agree(
     dimension: str,
     file: Path | None,
     rater: str | None,
+    save: Path | None,
     full: bool,
     as_json: bool,
     min_sensitivity: float | None,
@@ -57,7 +60,8 @@ def agree(
     """Measure the judge of RUN against reference labels; RUN gets a page of all disagreements.
 
     Without RUN: the newest in runs/ that holds the labelled draws, else a replay of the config that the
-    labels name. Exit 1 where the judge is worse than demanded, 3 where the labels are too few to tell.
+    labels name. A FILE that is saved corrects runs of other bots, as long as the judge is the same.
+    Exit 1 where the judge is worse than demanded, 3 where the labels are too few to tell.
     """
     from evalrun import agreement
     from evalrun.errors import UserError
@@ -84,6 +88,8 @@ def agree(
     if min_specificity is not None:
         demands["specificity"] = min_specificity
     found = agreement.agree(run, labels, who, demands)
+    if save is not None:
+        _save(save, run, labels, who)
     failed = write(found)
     if as_json:
         print_record(found, sys.stdout)
@@ -92,6 +98,19 @@ def agree(
     if failed:
         click.echo(f"evalrun: {failed}", err=True)
     sys.exit(failed.exit_code if failed else found.exit_code)
+
+
+def _save(path: Path, run: RunFolder, labels: Labels, rater: str) -> None:
+    from evalrun.certificate import carried
+    from evalrun.errors import UserError
+    from evalrun.jsonl import to_line, write_atomically
+
+    lines = carried(run, labels, rater)
+    try:
+        write_atomically(path, b"".join(to_line(line) for line in lines))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}", "name another file") from None
+    click.echo(f"{len(lines) - 1} labels with verdicts: {path}", err=True)
 
 
 @click.command()

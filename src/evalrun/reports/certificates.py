@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evalrun.digest import short
-from evalrun.records import Certificate, Correction, Dimension, Estimate, Figure, RunHeader
+from evalrun.records import Certificate, Correction, Dimension, Figure, RunHeader
 from evalrun.reports import words
 from evalrun.reports.comparison.figures import signed
 
@@ -154,18 +154,15 @@ def corrected(found: Correction) -> str:
 
 def uncorrected(header: RunHeader) -> Iterator[str]:
     """``right, correct: labels do not say …``: what could not be corrected where it is shown, by reason."""
+    whole = {(metric.id, metric.population) for metric in header.metrics}
     gated = {(verdict.gate.metric, verdict.gate.group) for verdict in header.verdicts}
     reasons: dict[str, list[str]] = {}
     for estimate in header.estimates:
-        why = estimate.corrected.why if estimate.corrected else ""
-        if why and (_main(estimate) or (estimate.metric, estimate.group) in gated):
-            name = estimate.metric if _main(estimate) else f"{estimate.metric} {estimate.group}"
-            reasons.setdefault(why, []).append(words.one_line(name))
-    yield from (f"{', '.join(dict.fromkeys(names))}: {why}" for why, names in reasons.items())
-
-
-def _main(estimate: Estimate) -> bool:
-    return estimate.group in ("all", "answerable", "unanswerable") and bool(estimate.planned)
+        why, name = estimate.corrected.why if estimate.corrected else "", (estimate.metric, estimate.group)
+        if why and estimate.planned and name in whole | gated:
+            told = estimate.metric if name in whole else " ".join(name)
+            reasons.setdefault(why, []).append(words.one_line(told))
+    yield from (f"{', '.join(names)}: {why}" for why, names in reasons.items())
 
 
 def assumptions(header: RunHeader) -> list[str]:
