@@ -26,11 +26,12 @@ import evalrun.cli
 import ragbot.cli
 from evalrun import owasp, schemas, settings
 from evalrun.converters import CONVERTERS
+from evalrun.correction import CORRECTS
 from evalrun.detectors import DETECTORS
 from evalrun.errors import PRECEDENCE, ExitCode, UserError
 from evalrun.models import model
 from evalrun.probes import PROBES, applicable
-from evalrun.records import Case
+from evalrun.records import Case, Label, LabelHeader
 from evalrun.reducers import NAMES
 from evalrun.reports import report
 from evalrun.scorers import SCORERS, Scorer
@@ -166,7 +167,7 @@ def targets_page() -> str:
 
 
 def open_folders_page() -> str:
-    """Judge models and reports, which have no options of their own."""
+    """Judge models and reports, which have no options of their own, and label files."""
     models = [[f"`{name}/MODEL`", first_line(made.__doc__)] for name, made in model]
     reports = [[f"`{name}`", first_line(made.__doc__)] for name, made in report]
     return page(
@@ -175,6 +176,12 @@ def open_folders_page() -> str:
         table(["name", "what"], models),
         "## Reports\n\nWritten into every run folder.",
         table(["file", "what"], reports),
+        "## Labels\n\nFor `labels:` of a config: JSONL, first a header, then one label a line. How the"
+        " labelled draws were chosen (`design`) decides which rates they correct.",
+        table(FIELD_HEAD, fields(LabelHeader.model_json_schema(), {})),
+        "Of one label:",
+        table(FIELD_HEAD, fields(Label.model_json_schema(), {})),
+        table(["design", "what it corrects"], [[f"`{name}`", text] for name, text in CORRECTS.items()]),
     )
 
 
@@ -282,6 +289,7 @@ LIMITS = {
 Links = Mapping[str, str]
 INLINE = {
     "Quote": "`{quote: text}`",
+    "Rater": "`{kind: human or model, how: text}`",
     "Message": "`{role: …, content: text}`",
     "Attack": "an attack, as `evalrun redteam --save` writes it",
 }

@@ -37,6 +37,13 @@ MIN_LABELS = 8
 """Fewer labelled questions correct nothing, as fewer questions decide no gate."""
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
 BOTH: tuple[Dimension, ...] = ("refusal", "faithful")
+CORRECTS: dict[Design, str] = {
+    "random": "`faithful`, the outcomes, and `right` where no reference is asked for (with both dimensions)",
+    "by_verdict": "`faithful`, while the judge of the header reads the answers",
+    "external": "`faithful`, the outcomes (with both dimensions), while the judge of the header reads",
+    "unknown": "nothing",
+}
+"""What labels of each design may correct."""
 REASON = {
     "no_data": "the labels hold one kind of answer only",
     "too_few_clusters": "fewer than two labels on one of the judge's verdicts",
