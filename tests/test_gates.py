@@ -275,3 +275,23 @@ def test_only_questions_that_can_be_measured_count() -> None:
 def test_shares_are_printed_short(value: float, text: str) -> None:
     """Two digits and no zero before the point."""
     assert text == number(value)
+
+
+def test_questions_that_share_documents_may_be_too_few_for_a_gate() -> None:
+    """Thirty questions from four documents decide nothing; from ten they show what ten show."""
+    gate = Gate(metric="m", min=0.5)
+
+    def shared(documents: int) -> list[Case]:
+        cases = enumerate(asked(30))
+        return [case.model_copy(update={"cluster": f"d{i % documents}"}) for i, case in cases]
+
+    few = infeasible(gate, RATE, shared(4), lambda case: True)
+    assert few is not None
+    assert "are worth 3.98 documents; a gate needs 8" in few[0]
+    assert infeasible(gate, RATE, shared(10), lambda case: True) is None
+    steep = infeasible(Gate(metric="m", min=0.8), RATE, shared(10), lambda case: True)
+    assert steep is not None
+    assert "were every answer perfect" in steep[0]
+    assert infeasible(Gate(metric="m", min=0.8), RATE, asked(30), lambda case: True) is None
+    exempt = Gate(metric="m", min=0.8, infer="this_set")
+    assert infeasible(exempt, RATE.model_copy(update={"deterministic": True}), shared(4), bool) is None

@@ -6,12 +6,15 @@ estimate: the limits come with it. Gates on a drop since a baseline are decided 
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from evalrun import stats
 from evalrun.records import Case, Estimate, Gate, Metric, Verdict
 from evalrun.stats.decision import TOLERANCE
-from evalrun.summary import groups_of
+from evalrun.stats.rate import MIN_CLUSTERS
+from evalrun.summary import documents_of, groups_of
 
 
 def threshold(gate: Gate) -> tuple[float, bool]:
@@ -46,6 +49,8 @@ def infeasible(
             f"add {gate.min_n - n} questions, or gate on a larger group",
         )
     limit, at_least = threshold(gate)
+    if few := _too_few_documents([case for case in members if applies(case)], gate):
+        return few
     needed = stats.min_n_perfect(limit, at_least, method=gate.method)
     if needed is None:
         return (f"no number of questions can show {gate.needs}", "choose a threshold short of it")
@@ -54,6 +59,23 @@ def infeasible(
             f"even a perfect score on {n} questions cannot show {gate.needs}: that takes {needed}",
             f"add {needed - n} questions to '{gate.group}', or lower the threshold",
         )
+    return None
+
+
+def _too_few_documents(members: Sequence[Case], gate: Gate) -> tuple[str, str] | None:
+    """Questions that share a document count together: a perfect score counts each document once."""
+    documents = documents_of(members)
+    if documents is None:
+        return None
+    effective = stats.documents_effective(list(Counter(documents).values()))
+    told = f"the {len(members)} questions of '{gate.group}' are worth {effective:.3g} documents"
+    hint = "add questions from other documents, or leave 'cluster' out where these are all there are"
+    if effective < MIN_CLUSTERS:
+        return f"{told}; a gate needs {MIN_CLUSTERS}", hint
+    limit, at_least = threshold(gate)
+    needed = stats.min_n_perfect(limit, at_least, method=gate.method)
+    if needed is not None and math.ceil(effective) < needed:
+        return f"{told}; to show {gate.needs} takes {needed}, were every answer perfect", hint
     return None
 
 

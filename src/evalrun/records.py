@@ -360,6 +360,7 @@ class Estimate(Record):
     ``n`` counts questions; ``planned``, ``scored``, ``not_applicable``, ``failed`` count draws (questions for
     a metric per case). ``value``, ``low``, ``high`` are None together with a ``reason`` code if undefined.
     ``corrected``: set for every rate that a judge produced.
+    ``documents``: where questions share documents, how many equally large ones they amount to.
     """
 
     metric: str
@@ -384,6 +385,7 @@ class Estimate(Record):
     confidence: float = 0.95
     method: str = ""
     reason: str | None = None
+    documents: float | None = None
     icc: float | None = None
     bounds: Bounds | None = None
     failures: dict[str, int] = Field(default_factory=dict)

@@ -6,9 +6,13 @@ formulas are those of :mod:`evalrun.stats`; whether a number is good enough is d
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evalrun import stats
 from evalrun.dataset import GROUPS
@@ -19,7 +23,11 @@ from evalrun.stats import Interval
 CONFIDENCE = 0.95
 
 
-@dataclass
+Reduced = tuple[float, int, int, float, int]
+"""Sum of a case's scored draws, how many, how many were lost, their spread, how many did not apply."""
+
+
+@dataclass(slots=True)
 class _Row:
     """The scores of one metric of one case: a value or None (missing) each draw, and what did not apply."""
 
@@ -27,35 +35,81 @@ class _Row:
     not_applicable: int = 0
     reasons: list[str] = field(default_factory=list)
 
+    def known(self) -> list[float]:
+        """The scored draws, sorted, so that the order in which draws finish changes no bit of a sum."""
+        return sorted([value for value in self.values if value is not None])
+
+    def reduced(self, planned: int) -> Reduced:
+        """What intervals need of it."""
+        known = self.known()
+        scored = len(known)
+        lost = max(planned - self.not_applicable, len(self.values)) - scored
+        if not known or known[0] == known[-1]:
+            return known[0] * scored if known else 0.0, scored, lost, 0.0, self.not_applicable
+        return math.fsum(known), scored, lost, stats.spread(known), self.not_applicable
+
+
+_EMPTY = _Row()
+
 
 class Table:
     """All scores of a run, reduced to what the estimates need."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, _Row]] = {}
+        self._reduced: dict[str, dict[str, Reduced]] = {}
 
     def add(self, score: Score) -> None:
         """Take in one score, in any order."""
-        row = self._rows.setdefault(score.metric, {}).setdefault(score.case, _Row())
-        if score.status == "not_applicable":
+        status = score.status
+        try:
+            row = self._rows[score.metric][score.case]
+        except KeyError:
+            row = self._rows.setdefault(score.metric, {}).setdefault(score.case, _Row())
+        if self._reduced:
+            self._reduced.clear()
+        if status == "pass":
+            row.values.append(1.0)
+        elif status == "fail":
+            row.values.append(0.0)
+        elif status == "number":
+            row.values.append(score.value)
+        elif status == "not_applicable":
             row.not_applicable += 1
-        elif score.status == "error":
+        else:
             row.values.append(None)
             row.reasons.append((score.reason or "unknown").partition(":")[0])
-        else:
-            row.values.append(score.value if score.status == "number" else float(score.status == "pass"))
 
     def row(self, metric: str, case: str) -> _Row:
         """What is known of one metric of one case."""
-        return self._rows.get(metric, {}).get(case, _Row())
+        return self._rows.get(metric, {}).get(case, _EMPTY)
+
+    def sums(
+        self, metric: str, members: Sequence[Case], planned: int
+    ) -> tuple[stats.Sums, NDArray[np.int64]]:
+        """``members`` as intervals take them, and of each how many draws did not apply."""
+        known, rows = self._reduced.setdefault(metric, {}), self._rows.get(metric, {})
+        found = []
+        for case in members:
+            one = known.get(case.id)
+            if one is None:
+                one = known[case.id] = rows.get(case.id, _EMPTY).reduced(planned)
+            found.append(one)
+        columns = np.array(found, dtype=np.float64).reshape(-1, 5).T
+        scored, lost, not_applicable = (columns[at].astype(np.int64) for at in (1, 2, 4))
+        return stats.Sums(columns[0], scored, lost, columns[3]), not_applicable
 
 
 def groups_of(metric: Metric, cases: Sequence[Case]) -> dict[str, list[Case]]:
     """The groups a metric is estimated in: its population (``all`` too if it counts all), and finer ones."""
-    members = [case for case in cases if metric.population in ("all", case.population)]
-    names: list[str] = list(GROUPS) if metric.population == "all" else [metric.population]
-    names += dict.fromkeys(group for case in members for group in case.groups if group not in GROUPS)
-    return {name: [case for case in members if name in case.groups] for name in names}
+    coarse = GROUPS if metric.population == "all" else (metric.population,)
+    found: dict[str, list[Case]] = {name: [] for name in coarse}
+    for case in cases:
+        if metric.population in ("all", case.population):
+            for name in case.groups:
+                if name in found or name not in GROUPS:
+                    found.setdefault(name, []).append(case)
+    return {name: members for name, members in found.items() if members}
 
 
 def summarise(
@@ -72,42 +126,50 @@ def summarise(
     table = Table()
     for score in scores:
         table.add(score)
+    groups: dict[str, dict[str, list[Case]]] = {}
+    for metric in metrics:
+        if metric.population not in groups:
+            groups[metric.population] = groups_of(metric, cases)
     return tuple(
         estimate(metric, group, members, table, draws)
         for metric in metrics
-        for group, members in groups_of(metric, cases).items()
-        if members
+        for group, members in groups[metric.population].items()
     )
 
 
 def estimate(metric: Metric, group: str, members: Sequence[Case], table: Table, draws: int) -> Estimate:
     """One metric in one group."""
     per_case = draws if metric.per == "draw" else 1
-    values: list[list[float | None]] = []
-    not_applicable, failures = 0, Counter[str]()
-    base = split(metric.id)[0]
-    for case in members:
-        row = table.row(base, case.id)
-        missing = per_case - len(row.values) - row.not_applicable
-        not_applicable += row.not_applicable
-        failures.update(row.reasons)
-        if missing > 0:
-            failures["not asked"] += missing
-        if row.values or missing > 0:
-            # Sorted, so that the order in which draws finish changes no bit of a sum.
-            known = sorted(value for value in row.values if value is not None)
-            lost = len(row.values) - len(known) + max(missing, 0)
-            values.append([*known, *[None] * lost])
-    planned = per_case * len(members)
-    return estimate_of(
+    base, reducer = split(metric.id)
+    every, not_applicable = table.sums(base, members, per_case)
+    counted = np.flatnonzero(every.scored + every.lost)
+    sums = every.only(counted)
+    found = _Questions.of(sums)
+    if reducer:
+        rows = (table.row(base, members[place].id).known() for place in counted)
+        found = _reduced(metric, [[*row, *[None] * lost] for row, lost in zip(rows, sums.lost, strict=True)])
+    lost = [members[place].id for place in np.flatnonzero(every.lost)]
+    return _estimate(
         metric,
         group,
-        values,
-        planned=planned,
-        not_applicable=not_applicable,
-        failures=failures,
+        found,
+        documents=documents_of([members[place] for place in counted]),
+        planned=per_case * len(members),
+        not_applicable=int(not_applicable.sum()),
+        failures=_failures((table.row(base, case) for case in lost), per_case),
         draws=per_case,
     )
+
+
+def _failures(rows: Iterable[_Row], planned: int) -> Counter[str]:
+    """Reason → how many draws it cost; a planned draw without a score was not asked."""
+    failures: Counter[str] = Counter()
+    for row in rows:
+        failures.update(row.reasons)
+        missing = planned - len(row.values) - row.not_applicable
+        if missing > 0:
+            failures["not asked"] += missing
+    return failures
 
 
 def estimate_of(
@@ -115,23 +177,64 @@ def estimate_of(
     group: str,
     values: list[list[float | None]],
     *,
-    planned: int | None = None,
-    not_applicable: int = 0,
     failures: Counter[str],
+    interval: Interval | None = None,
+) -> Estimate:
+    """The estimate that follows from the one value of each question, None where it has none.
+
+    Args:
+        failures: reason → how many values are missing for it.
+        interval: another one than the metric's own.
+    """
+    found = _reduced(metric, values)
+    return _estimate(metric, group, found, planned=len(values), failures=failures, interval=interval)
+
+
+@dataclass(frozen=True)
+class _Questions:
+    """The questions of an estimate as intervals take them: as scored, and with every lost draw filled in.
+
+    ``scored`` counts draws. ``alike``: how alike the draws of a question are, where they are not reduced.
+    """
+
+    read: stats.Questions
+    filled: Callable[[float], stats.Questions]
+    scored: int
+    alike: Callable[[], float | None] = lambda: None
+
+    @classmethod
+    def of(cls, sums: stats.Sums) -> _Questions:
+        """Questions that count with the mean of their draws."""
+        read = sums.read()
+        return cls(read, sums.filled, int(sums.scored.sum()), lambda: stats.icc_oneway(read).icc)
+
+
+def _reduced(metric: Metric, values: stats.Values) -> _Questions:
+    """Questions that count with what the metric's reducer makes of their draws."""
+
+    def filled(missing: float) -> stats.Questions:
+        # Missing draws are filled in first: a question that lost one may or may not have passed them all.
+        full = [[missing if value is None else value for value in draws] or [missing] for draws in values]
+        return stats.read(reduce(metric, full))
+
+    scored = sum(value is not None for draws in values for value in draws)
+    return _Questions(stats.read(reduce(metric, values)), filled, scored)
+
+
+def _estimate(
+    metric: Metric,
+    group: str,
+    found: _Questions,
+    *,
+    planned: int,
+    failures: Counter[str],
+    documents: Sequence[Hashable] | None = None,
+    not_applicable: int = 0,
     draws: int = 1,
     interval: Interval | None = None,
 ) -> Estimate:
-    """The estimate that follows from the values of each question, None where a draw has none.
-
-    Args:
-        planned: draws, of which ``not_applicable`` are not among the values; default: the values there are.
-        failures: reason → how many draws are missing for it.
-        interval: another one than the metric's own.
-    """
-    scored = sum(value is not None for question in values for value in question)
-    planned = sum(map(len, values)) if planned is None else planned
-    per_question = reduce(metric, values)
-    interval = interval or _interval(metric, per_question)
+    estimator = _estimator(metric, documents)
+    interval = interval or estimator(found.read, CONFIDENCE)
     return Estimate(
         metric=metric.id,
         event=metric.event,
@@ -142,53 +245,67 @@ def estimate_of(
         deterministic=metric.deterministic,
         judged=metric.judged,
         unit=metric.unit,
-        n=sum(any(value is not None for value in question) for question in per_question),
+        n=found.read.n,
         draws=draws,
         planned=planned,
-        scored=scored,
+        scored=found.scored,
         not_applicable=not_applicable,
-        failed=planned - not_applicable - scored,
-        numerator=_numerator(metric, per_question),
+        failed=planned - not_applicable - found.scored,
+        numerator=_numerator(metric, found.read),
         value=interval.estimate,
         low=interval.low,
         high=interval.high,
         confidence=CONFIDENCE,
         method=interval.method,
         reason=interval.reason,
-        icc=stats.icc_oneway(values).icc if draws > 1 and scored and per_question is values else None,
-        bounds=_bounds(metric, values),
+        documents=interval.documents_effective if isinstance(interval, stats.NestedInterval) else None,
+        icc=found.alike() if draws > 1 and found.scored else None,
+        bounds=_bounds(metric, found, estimator) if planned > not_applicable else None,
         failures=dict(sorted(failures.items())),
     )
 
 
-def _interval(metric: Metric, values: stats.Values) -> Interval:
-    if metric.kind == "rate":
-        return stats.rate_ci(values, CONFIDENCE)
-    if metric.kind == "score":
-        return stats.score_ci(values, CONFIDENCE)
-    found = stats.mean_t_ci(values, CONFIDENCE)
+def documents_of(members: Sequence[Case]) -> list[Hashable] | None:
+    """The document of each question, one without a ``cluster`` being its own; None where no two share one."""
+    documents: list[Hashable] = [
+        ("cluster", case.cluster) if case.cluster is not None else ("case", case.id) for case in members
+    ]
+    return documents if len(set(documents)) < len(documents) else None
+
+
+Estimator = Callable[[stats.Questions, float], Interval]
+
+
+def _estimator(metric: Metric, documents: Sequence[Hashable] | None) -> Estimator:
+    """The interval that fits; questions that share a document count together."""
+    if metric.kind == "quantity":
+        return _quantity
+    if documents is not None:
+        return lambda questions, confidence: stats.nested_rate_ci(questions, documents, confidence)
+    return stats.rate_ci if metric.kind == "rate" else stats.score_ci
+
+
+def _quantity(questions: stats.Questions, confidence: float) -> Interval:
+    found = stats.mean_t_ci(questions, confidence)
     # Seconds and tokens: with few questions the symmetric interval reaches below what can be.
     return found if found.low is None else replace(found, low=max(found.low, 0.0))
 
 
-def _numerator(metric: Metric, values: stats.Values) -> float | None:
+def _numerator(metric: Metric, questions: stats.Questions) -> float | None:
     if metric.kind != "rate":
         return None
-    return sum(value for question in values for value in question if value is not None)
+    return round(math.fsum((questions.means * questions.sizes).tolist()), 9)
 
 
-def _bounds(metric: Metric, values: stats.Values) -> Bounds | None:
+def _bounds(metric: Metric, found: _Questions, estimator: Estimator) -> Bounds | None:
     if metric.kind == "quantity":
         return None
-    estimator = stats.rate_ci if metric.kind == "rate" else stats.score_ci
-
-    def reduced(filled: stats.Values, confidence: float) -> Interval:
-        # Missing draws are filled in first: a question that lost one may or may not have passed them all.
-        return estimator(reduce(metric, filled), confidence)
-
-    found = stats.gate_bounds(values, CONFIDENCE, reduced) if values else None
-    if found is None:
+    bounds = stats.bounds_of(found.filled, CONFIDENCE, estimator)
+    if bounds is None:
         return None
     return Bounds(
-        lower=found.lower, upper=found.upper, lower_exact=found.lower_exact, upper_exact=found.upper_exact
+        lower=bounds.lower,
+        upper=bounds.upper,
+        lower_exact=bounds.lower_exact,
+        upper_exact=bounds.upper_exact,
     )

@@ -124,7 +124,8 @@ def _did(header: RunHeader, rows: Rows, columns: int, full: bool) -> list[Text]:
     for section in found:
         lines.append(Text(words.one_line(section.title)))
         lines += [_estimate_line(estimate, label, bar) for estimate in section.estimates]
-    return lines
+    told = words.documents_line(header)
+    return [*lines, *(_wrapped(told, columns, 2) if told else ())]
 
 
 def _label(estimate: Estimate) -> str:

@@ -122,7 +122,8 @@ def _did(header: RunHeader, rows: Rows) -> list[str]:
     for section in found:
         lines.append(f"| **{plain(section.title)}** | | | |")
         lines += [_estimate(estimate) for estimate in section.estimates]
-    return lines
+    told = words.documents_line(header)
+    return [*lines, "", plain(told)] if told else lines
 
 
 def _estimate(estimate: Estimate) -> str:

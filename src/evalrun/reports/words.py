@@ -291,6 +291,18 @@ def proof_lines(levels: Mapping[str, int]) -> list[str]:
     return lines or ["no answer to prove"]
 
 
+def documents_line(header: RunHeader) -> str:
+    """Which rates are over questions that share documents, and by which interval; empty where none is."""
+    found = {one.group: one for one in header.estimates if one.documents is not None}
+    told = [
+        f"{one_line(name)} {count(one.n, 'question')}, as much as {one.documents:.3g} documents"
+        + (" (too few for a gate)" if one.reason == "too_few_clusters" else "")
+        for name, one in found.items()
+    ]
+    method = next((one.method for one in found.values()), "")
+    return f"questions of one document count together ({method}): {'; '.join(told)}" if told else ""
+
+
 def corrections_line(header: RunHeader) -> str:
     """What the code checks changed in the judge's readings, and what the judge failed at."""
     if header.judge is None:

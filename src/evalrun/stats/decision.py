@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from evalrun.stats.draws import Values, filled, read, share_scored
+from evalrun.stats.draws import Questions, Values, filled, read, share_scored
 from evalrun.stats.effective import exact_limits
 from evalrun.stats.interval import Interval, Reason
 from evalrun.stats.rate import rate_ci
@@ -19,6 +19,7 @@ from evalrun.stats.rate import rate_ci
 Decision = Literal["holds", "fails", "undecided"]
 Method = Literal["wilson", "exact"]
 Estimator = Callable[[Values, float], Interval]
+OfQuestions = Callable[[Questions, float], Interval]
 TOLERANCE = 1e-9
 """A limit that misses the threshold by less has only lost bits in a sum: 10 × 0.1 is not below 1."""
 
@@ -57,6 +58,16 @@ def gate_bounds(
     None also where the estimator says that its limits decide nothing (``too_few_clusters``).
     """
     worst, best = (estimator(filled(values, missing), confidence) for missing in (0.0, 1.0))
+    return bounds_between(worst, best, confidence)
+
+
+def bounds_of(
+    filled: Callable[[float], Questions], confidence: float, estimator: OfQuestions
+) -> GateBounds | None:
+    """:func:`gate_bounds` of questions that are read already; ``filled`` gives them with every lost draw as
+    0 or as 1.
+    """
+    worst, best = (estimator(filled(missing), confidence) for missing in (0.0, 1.0))
     return bounds_between(worst, best, confidence)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ Values = Sequence[Sequence[float | None]]
 
 @dataclass(frozen=True)
 class Questions:
-    """Questions with a scored draw: their means, their numbers of draws, their places in the input.
+    """Questions with a scored draw: their means, their numbers of draws, their places in the input, and the
+    sum of squared deviations of the draws of each from its mean.
 
     Sums are exact before they are rounded, so that neither the order of questions nor the CPU changes a bit.
     """
@@ -29,41 +31,83 @@ class Questions:
     means: FloatArray
     sizes: NDArray[np.int64]
     places: tuple[int, ...]
+    within: FloatArray
 
     @property
     def n(self) -> int:
         """Number of questions."""
         return len(self.places)
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """Mean of the question means; each question weighs the same whatever its number of draws."""
-        return math.fsum(self.means) / self.n
+        return math.fsum(self.means.tolist()) / self.n
 
-    @property
+    @cached_property
     def variance(self) -> float:
         """Sample variance (n - 1) of the question means; at least two questions."""
-        mean = self.mean
-        return math.fsum((value - mean) ** 2 for value in self.means) / (self.n - 1)
+        return math.fsum(((self.means - self.mean) ** 2).tolist()) / (self.n - 1)
 
     def only(self, places: Sequence[int]) -> Questions:
         """The questions at ``places``, which are places of this."""
         at = {place: i for i, place in enumerate(self.places)}
         chosen = [at[place] for place in places]
-        return Questions(self.means[chosen], self.sizes[chosen], tuple(places))
+        return Questions(self.means[chosen], self.sizes[chosen], tuple(places), self.within[chosen])
 
     @property
     def most(self) -> float:
         """n²/Σ(1/k): what the draws are worth if independent (n·k at equal k)."""
-        return self.n**2 / math.fsum(1 / self.sizes)
+        return self.n**2 / math.fsum((1 / self.sizes).tolist())
 
 
-def read(values: Values, low: float = 0.0, high: float = 1.0) -> Questions:
+@dataclass(frozen=True)
+class Sums:
+    """Planned questions, each reduced to what intervals need: one entry a question in each array.
+
+    ``sums``: of the scored draws; ``scored`` and ``lost``: how many; ``within``: as in :class:`Questions`.
+    """
+
+    sums: FloatArray
+    scored: NDArray[np.int64]
+    lost: NDArray[np.int64]
+    within: FloatArray
+
+    def only(self, places: NDArray[np.int64]) -> Sums:
+        """The questions at ``places``."""
+        return Sums(self.sums[places], self.scored[places], self.lost[places], self.within[places])
+
+    def read(self) -> Questions:
+        """The questions with a scored draw."""
+        kept = np.flatnonzero(self.scored)
+        sizes = self.scored[kept]
+        return Questions(self.sums[kept] / sizes, sizes, tuple(kept.tolist()), self.within[kept])
+
+    def filled(self, missing: float) -> Questions:
+        """All questions with ``missing`` for every lost draw; one without draws gets one. No ``within``."""
+        if not self.lost.any() and self.scored.all():
+            return self.read()
+        lost = np.where(self.scored + self.lost > 0, self.lost, 1)
+        sizes = self.scored + lost
+        means = (self.sums + missing * lost) / sizes
+        return Questions(means, sizes, tuple(range(len(sizes))), np.full(len(sizes), np.nan))
+
+
+def spread(draws: Sequence[float]) -> float:
+    """Sum of squared deviations from the mean."""
+    mean = math.fsum(draws) / len(draws)
+    return math.fsum((score - mean) ** 2 for score in draws)
+
+
+def read(values: Values | Questions, low: float = 0.0, high: float = 1.0) -> Questions:
     """Question means; missing draws are left out, and so are questions without any draw.
+
+    What is read already is returned as it is.
 
     Raises:
         ValueError: a score is NaN or outside [``low``, ``high``]; the message names both, from 0.
     """
+    if isinstance(values, Questions):
+        return values
     kept = [
         (place, present)
         for place, draws in enumerate(values)
@@ -71,7 +115,8 @@ def read(values: Values, low: float = 0.0, high: float = 1.0) -> Questions:
     ]
     means = np.array([math.fsum(present) / len(present) for _, present in kept], dtype=np.float64)
     sizes = np.array([len(present) for _, present in kept], dtype=np.int64)
-    return Questions(means, sizes, tuple(place for place, _ in kept))
+    within = np.array([spread(present) for _, present in kept], dtype=np.float64)
+    return Questions(means, sizes, tuple(place for place, _ in kept), within)
 
 
 def filled(values: Values, missing: float) -> list[list[float]]:

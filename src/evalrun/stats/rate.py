@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalrun.stats.draws import Questions, Values, read
 from evalrun.stats.effective import effective_n, nested_n_eff, normal_quantile
@@ -21,7 +22,7 @@ MIN_CLUSTERS = 8
 """Below so many documents, or questions of a category, an interval is shown but decides nothing."""
 
 
-def rate_ci(values: Values, confidence: float = 0.95) -> Interval:
+def rate_ci(values: Values | Questions, confidence: float = 0.95) -> Interval:
     """Interval of a pass rate: Wilson at the effective number of questions, between n and n·k.
 
     ``values`` hold 0 or 1 (a share in between is allowed). Plain Wilson for one draw a question, for draws
@@ -46,7 +47,7 @@ def rate_n_eff(questions: Questions, confidence: float) -> float:
     return float(effective_n(questions.mean, variance, questions.n, confidence, questions.most))
 
 
-def score_ci(values: Values, confidence: float = 0.95) -> Interval:
+def score_ci(values: Values | Questions, confidence: float = 0.95) -> Interval:
     """Interval of a mean of scores in [0, 1] (recall@k, nDCG, MRR): :func:`rate_ci` without upper clamp.
 
     Sound because a variable in [0, 1] with mean p has variance at most p(1-p). One question: no interval,
@@ -63,7 +64,7 @@ def score_ci(values: Values, confidence: float = 0.95) -> Interval:
     return wilson_interval(questions.mean, float(n_eff), questions.n, confidence, "wilson-effective")
 
 
-def mean_t_ci(values: Values, confidence: float = 0.95) -> Interval:
+def mean_t_ci(values: Values | Questions, confidence: float = 0.95) -> Interval:
     """Student's t interval of a mean of any finite numbers, unclipped; for quantities such as seconds.
 
     Constant data give the estimate without limits (``no_variation``), one question ``too_few_clusters``.
@@ -87,25 +88,28 @@ class NestedInterval(Interval):
     documents_effective: float | None = None
 
 
-def nested_rate_ci(values: Values, documents: Sequence[Hashable], confidence: float = 0.95) -> NestedInterval:
+def nested_rate_ci(
+    values: Values | Questions, documents: Sequence[Hashable], confidence: float = 0.95
+) -> NestedInterval:
     """Interval of a rate or bounded score where questions come from documents that stand for others.
 
-    ``documents`` names the document of each question. Fewer than 8 effective documents: the interval comes
-    with ``too_few_clusters``; one document: no interval. One question a document: :func:`rate_ci`.
+    ``documents`` names the document of each question, in the order of ``values``. Fewer than 8 effective
+    documents: the interval comes with ``too_few_clusters``; one document: no interval. One question a
+    document: :func:`rate_ci`.
 
     Raises:
         ValueError: as :func:`rate_ci`, or ``documents`` is not as long as ``values``.
     """
-    if len(documents) != len(values):
+    if not isinstance(values, Questions) and len(documents) != len(values):
         raise ValueError(f"{len(values)} questions but {len(documents)} documents")
     normal_quantile(confidence)
     questions = read(values)
     if questions.n == 0:
         return NestedInterval(None, None, None, "wilson-nested", "no_data")
-    code = {name: i for i, name in enumerate(dict.fromkeys(documents[place] for place in questions.places))}
-    codes = np.array([code[documents[place]] for place in questions.places])
+    code: dict[Hashable, int] = {}
+    codes = np.array([code.setdefault(documents[place], len(code)) for place in questions.places])
     sizes = np.bincount(codes)
-    effective = float(questions.n**2 / (sizes**2).sum())
+    effective = documents_effective(sizes)
     if len(sizes) < 2:
         return NestedInterval(
             questions.mean, None, None, "wilson-nested", "too_few_clusters", questions.n, None, effective
@@ -116,6 +120,12 @@ def nested_rate_ci(values: Values, documents: Sequence[Hashable], confidence: fl
     reason: Reason | None = "too_few_clusters" if effective < MIN_CLUSTERS else None
     plain = wilson_interval(questions.mean, n_eff, questions.n, confidence, "wilson-nested", reason)
     return NestedInterval(**vars(plain), documents_effective=effective)
+
+
+def documents_effective(sizes: Sequence[int] | NDArray[np.int64]) -> float:
+    """How many equally large documents so many questions a document amount to: n²/Σ(size²)."""
+    counts = np.asarray(sizes)
+    return float(counts.sum() ** 2 / (counts**2).sum())
 
 
 @dataclass(frozen=True)
@@ -147,7 +157,7 @@ class Icc:
     reason: Reason | None = None
 
 
-def icc_oneway(values: Values) -> Icc:
+def icc_oneway(values: Values | Questions) -> Icc:
     """ANOVA ICC(1,1) (Shrout & Fleiss 1979) and design effect 1 + (k - 1)·ICC (Kish 1965).
 
     With unequal draws k is (N - Σk²/N)/(n - 1). None where no question has two draws, where there is one
@@ -156,13 +166,10 @@ def icc_oneway(values: Values) -> Icc:
     questions = read(values, -math.inf, math.inf)
     if questions.n < 2 or int(questions.sizes.max()) < 2:
         return Icc(None, None, "too_few_clusters" if questions.n else "no_data")
-    scores = [[score for score in values[place] if score is not None] for place in questions.places]
     total, n = int(questions.sizes.sum()), questions.n
-    grand = math.fsum(score for draws in scores for score in draws) / total
+    grand = math.fsum((questions.sizes * questions.means).tolist()) / total
     between = float((questions.sizes * (questions.means - grand) ** 2).sum()) / (n - 1)
-    within = math.fsum(
-        (score - mean) ** 2 for draws, mean in zip(scores, questions.means, strict=True) for score in draws
-    ) / (total - n)
+    within = math.fsum(questions.within.tolist()) / (total - n)
     k = (total - float((questions.sizes**2).sum()) / total) / (n - 1)
     if between == within == 0:
         return Icc(None, None, "no_variation")
