@@ -143,17 +143,17 @@ def estimate(metric: Metric, group: str, members: Sequence[Case], table: Table, 
     base, reducer = split(metric.id)
     every, not_applicable = table.sums(base, members, per_case)
     counted = np.flatnonzero(every.scored + every.lost)
-    sums = every.only(counted)
+    sums, counting = every.only(counted), [members[place] for place in counted.tolist()]
     found = _Questions.of(sums)
     if reducer:
-        rows = (table.row(base, members[place].id).known() for place in counted)
-        found = _reduced(metric, [[*row, *[None] * lost] for row, lost in zip(rows, sums.lost, strict=True)])
-    lost = [members[place].id for place in np.flatnonzero(every.lost)]
+        rows = zip(counting, sums.lost.tolist(), strict=True)
+        found = _reduced(metric, [[*table.row(base, case.id).known(), *[None] * n] for case, n in rows])
+    lost = [members[place].id for place in np.flatnonzero(every.lost).tolist()]
     return _estimate(
         metric,
         group,
         found,
-        documents=documents_of([members[place] for place in counted]),
+        documents=documents_of(counting),
         planned=per_case * len(members),
         not_applicable=int(not_applicable.sum()),
         failures=_failures((table.row(base, case) for case in lost), per_case),
