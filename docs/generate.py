@@ -357,8 +357,9 @@ def sections_of(schema: Mapping[str, Any]) -> dict[str, str]:
                 walk(inner, f"{path}.{key}")
         for inner in part.get("anyOf", ()):
             walk(inner, path)
-        if "items" in part:
-            walk(part["items"], path)
+        for inner in (part.get("items"), part.get("additionalProperties")):
+            if isinstance(inner, dict):
+                walk(inner, path)
 
     for key, part in schema["properties"].items():
         walk(part, key)

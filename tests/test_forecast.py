@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_calls_without_a_recording(folder: Path) -> None:
     text = screen(found)
     assert "the bot: unknown, no recording counts them" in text
     assert "time     unknown" in text
-    assert "cost     unknown: a config names no prices" in text
+    assert "cost     unknown: it takes prices in the config" in text
 
 
 def test_calls_with_a_recording(folder: Path) -> None:
@@ -102,6 +103,37 @@ def test_calls_with_a_recording(folder: Path) -> None:
     text = screen(found)
     assert "the bot: about 77,000 read, 5,200 written" in text
     assert "about 11 min live" in text
+
+
+def test_prices_make_a_cost(folder: Path) -> None:
+    """A million tokens have a price; what has none, or no recording, is said to be unknown."""
+    recorded(folder, "bot", [("a0", 0), ("a0", 1), ("a1", 2)])
+    bot = "prices: {bot: {prompt: 100, completion: 1000}}\n"
+    found = planned(folder, more=bot)
+    assert pytest.approx(0.1) == found.bot.cost
+    assert found.judge is not None
+    assert found.judge.cost is None
+    text = screen(found)
+    assert "cost     about 13 for all calls, 13 for those without a recording" in text
+    assert "without the judge: unknown" in " ".join(text.split())
+    recorded(folder, "judge", [("a0", 0)], prompt_eval_count=1000, eval_count=0)
+    both = planned(folder, more=bot.replace("}}", "}, judge: {prompt: 1}}"))
+    assert both.judge is not None
+    assert pytest.approx(0.001) == both.judge.cost
+    assert "unknown" not in screen(both)
+
+
+def test_questions_that_share_documents_need_more(folder: Path) -> None:
+    """What a gate needs is what it would need of the documents."""
+    lines = [json.loads(line) for line in (folder / "d.jsonl").read_text("utf-8").splitlines()]
+    for place, line in enumerate(lines[:35]):
+        line["cluster"] = f"d{place // 2}"
+    (folder / "d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    [gate] = planned(folder, gates="[{metric: grounded, group: answerable, min: 0.5}]").gates
+    alone = stats.min_passes(18, 0.5)
+    assert alone is not None
+    assert math.ceil(alone * 35 / 18) == gate.passes
+    assert "as if each of 18 documents were one question" == gate.note
 
 
 def test_a_bot_that_calls_its_model_twice(folder: Path) -> None:

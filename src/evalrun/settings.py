@@ -199,6 +199,17 @@ class Budget(Record):
     seconds: float | None = Field(default=None, gt=0)
 
 
+class Price(Record):
+    """What a model costs: a million tokens read, a million written, in any one currency."""
+
+    prompt: float = Field(default=0.0, ge=0)
+    completion: float = Field(default=0.0, ge=0)
+
+    def of(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """The cost of so many tokens."""
+        return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
+
+
 class JUnitConfig(Record):
     """How unmet expectations of single cases look in ``junit.xml``, and whether model text is in it."""
 
@@ -301,6 +312,7 @@ class RunConfig(Record):
     labels: tuple[FilePath, ...] = Field(default=(), exclude=True)
     provenance: Level = "observed"
     budget: Budget = Field(default=Budget(), exclude=True)
+    prices: dict[Literal["bot", "judge"], Price] = Field(default_factory=dict, exclude=True)
     gates: tuple[_Gate, ...] = ()
     reports: ReportsConfig = ReportsConfig()
 

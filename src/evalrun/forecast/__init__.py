@@ -7,7 +7,8 @@ two such runs would still show. The formulas are those of :mod:`evalrun.stats`; 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -24,7 +25,7 @@ from evalrun.planning import drop_problem, drop_rows, make_plan, read_baseline
 from evalrun.records import Case, Exchange, Gate, Metric, Record
 from evalrun.scorers import Scorer
 from evalrun.settings import RunConfig
-from evalrun.summary import groups_of
+from evalrun.summary import documents_of, groups_of
 from evalrun.wires import is_generation, output_of
 
 POWER = 0.80
@@ -39,7 +40,8 @@ USUAL_RATE = 0.8
 class Calls(Record):
     """The model calls of one book: how many at most, how many are recorded, and what one takes.
 
-    Tokens and seconds are means of the recording; None where it does not tell.
+    Tokens and seconds are means of the recording; None where it does not tell. ``cost``: of one call, in the
+    currency of the config's prices; None where price or tokens are not known.
     """
 
     planned: int
@@ -47,6 +49,7 @@ class Calls(Record):
     prompt_tokens: float | None = None
     completion_tokens: float | None = None
     seconds: float | None = None
+    cost: float | None = None
 
 
 class GateForecast(Record):
@@ -149,12 +152,16 @@ def _calls(config: RunConfig, book: Book, answers: set[tuple[str, int]]) -> Call
     known = {(address.case, address.draw) for address in addresses if address is not None}
     each = len(lines) / len(known) if known and book == "bot" else 1.0
     outputs = [output_of(line.path, line.reply) for line in lines]
+    read = _mean(output.prompt_tokens for output in outputs)
+    written = _mean(output.completion_tokens for output in outputs)
+    price = config.prices.get(book)
     return Calls(
         planned=round(len(answers) * each),
         recorded=round(len(known & answers) * each),
-        prompt_tokens=_mean(output.prompt_tokens for output in outputs),
-        completion_tokens=_mean(output.completion_tokens for output in outputs),
+        prompt_tokens=read,
+        completion_tokens=written,
         seconds=_mean(line.seconds for line in lines),
+        cost=None if price is None or read is None or written is None else price.of(read, written),
     )
 
 
@@ -195,7 +202,10 @@ def _gate(
     )
     if problem or gate.infer == "this_set":
         return found
-    return found.model_copy(update=_needs(gate, n, rate))
+    documents = documents_of([case for case in members if applies(case)])
+    if documents is None:
+        return found.model_copy(update=_needs(gate, n, rate))
+    return found.model_copy(update=_needs_of_documents(gate, n, documents, rate))
 
 
 def _drop(gate: Gate, metric: Metric, baseline: Baseline | None, dataset: Dataset) -> GateForecast:
@@ -212,6 +222,17 @@ def _drop(gate: Gate, metric: Metric, baseline: Baseline | None, dataset: Datase
         hint=hint,
         note=if_unchanged(gate, metric, rows) if rows else "",
     )
+
+
+def _needs_of_documents(
+    gate: Gate, n: int, documents: Sequence[Hashable], rate: float | None
+) -> dict[str, float | int | str | None]:
+    """As if the questions of a document were one question: the cautious end, they may be less alike."""
+    worth = math.ceil(stats.documents_effective(list(Counter(documents).values())))
+    found = _needs(gate, worth, rate)
+    passes, up = found["passes"], gate.min is not None
+    scaled = None if passes is None else (math.ceil if up else math.floor)(passes * n / worth)
+    return {**found, "passes": scaled, "note": f"as if each of {worth} documents were one question"}
 
 
 def _needs(gate: Gate, n: int, rate: float | None) -> dict[str, float | int | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from rich.cells import cell_len, set_cell_size
@@ -46,10 +46,22 @@ def _facts(forecast: Forecast) -> Iterator[tuple[str, str]]:
         yield "time", f"about {_duration(sum(seconds))} live, one call after the other as recorded"
     else:
         yield "time", "unknown: no recording to estimate from"
-    yield "cost", "unknown: a config names no prices"
+    yield "cost", _cost(books)
     if forecast.budget is not None:
         enough = "enough" if forecast.budget >= forecast.calls else f"NOT ENOUGH for {forecast.calls:,} calls"
         yield "budget", f"{forecast.budget:,} calls: {enough}"
+
+
+def _cost(books: Sequence[tuple[str, Calls]]) -> str:
+    """Of all calls live, and of those that have no recording, as far as prices and tokens are known."""
+    unknown = [name for name, calls in books if calls.cost is None]
+    known = [calls for _, calls in books if calls.cost is not None]
+    if not known:
+        return "unknown: it takes prices in the config, and a recording that counts tokens"
+    every = sum(calls.planned * (calls.cost or 0) for calls in known)
+    fresh = sum(max(calls.planned - calls.recorded, 0) * (calls.cost or 0) for calls in known)
+    text = f"about {every:,.2g} for all calls, {fresh:,.2g} for those without a recording"
+    return f"{text}; without {' and '.join(unknown)}: unknown" if unknown else text
 
 
 def _recorded(forecast: Forecast) -> str:
@@ -115,6 +127,8 @@ def _gate(name: str, found: GateForecast, width: int, needs: int, columns: int) 
     if found.chance is not None:
         line.append(words.rate(found.chance))
     yield line
+    if found.note:
+        yield from wrapped(found.note, columns, 6, "dim")
 
 
 def _passes(found: GateForecast) -> str:
