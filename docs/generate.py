@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,14 @@ from click.testing import CliRunner
 
 import evalrun.cli
 import ragbot.cli
-from evalrun import owasp, schemas, settings
+from evalrun import gates, owasp, schemas, settings, stats
 from evalrun.converters import CONVERTERS
 from evalrun.correction import CORRECTS
 from evalrun.detectors import DETECTORS
 from evalrun.errors import PRECEDENCE, ExitCode, UserError
 from evalrun.models import model
 from evalrun.probes import PROBES, applicable
-from evalrun.records import Case, Label, LabelHeader
+from evalrun.records import Case, Estimate, Label, LabelHeader, RunHeader
 from evalrun.reducers import NAMES
 from evalrun.reports import report
 from evalrun.scorers import SCORERS, Scorer
@@ -425,8 +427,17 @@ def own_bot_block() -> str:
     return f"```yaml\n{config}```\n\n```json\n{question}\n```"
 
 
-def screen_block() -> str:
-    """The screen of the README's command.
+@dataclass(frozen=True)
+class Shipped:
+    """What the README's command printed, and the ``run.json`` it left."""
+
+    screen: str
+    header: RunHeader
+
+
+@cache
+def shipped() -> Shipped:
+    """The README's command, run once.
 
     Raises:
         NotThere: the run came to no result.
@@ -441,9 +452,66 @@ def screen_block() -> str:
             encoding="utf-8",
             check=False,
         )
-    if done.returncode not in (ExitCode.OK, ExitCode.GATE_FAILED, ExitCode.NOT_ENOUGH_EVIDENCE):
-        raise NotThere(f"'{QUALITY}' ends with {done.returncode}: {done.stderr.strip()}")
-    return screen_of(done.stdout)
+        if done.returncode not in (ExitCode.OK, ExitCode.GATE_FAILED, ExitCode.NOT_ENOUGH_EVIDENCE):
+            raise NotThere(f"'{QUALITY}' ends with {done.returncode}: {done.stderr.strip()}")
+        (run,) = (folder / "runs").glob("*/run.json")
+        return Shipped(done.stdout, RunHeader.model_validate_json(run.read_bytes()))
+
+
+def screen_block() -> str:
+    """The screen of the README's command."""
+    return screen_of(shipped().screen)
+
+
+HEADLINE = (
+    ("recall@3", "all"),
+    ("recall@5", "all"),
+    ("ndcg@5", "all"),
+    ("recall@5", "multi_chunk"),
+    ("recall@5", "guardrail"),
+    ("faithful", "all"),
+    ("correctly_refused", "out_of_corpus"),
+)
+STORY = {("faithful", "all"): (26, 35), ("correctly_refused", "out_of_corpus"): (4, 8)}
+STORY_MEANS = {("recall@3", "all"): ".74, without the shares it is the mean of"}
+
+
+def headline_block() -> str:
+    """The story's figures beside those of the shipped twin, each with what it needs to be believed."""
+    estimates = {(one.metric, one.group): one for one in shipped().header.estimates}
+    rows = [
+        (f"{measured(found)}, {group}", rate(found), f"{found.n}", story(metric, group))
+        for metric, group in HEADLINE
+        if (found := estimates.get((metric, group))) is not None
+    ]
+    return table(("what", "the twin here, 95 % interval", "questions", "in the story"), rows)
+
+
+def measured(found: Estimate) -> str:
+    """The metric by its name in reports, and whose reading it is."""
+    return f"{found.metric} (judged)" if found.judged else found.metric
+
+
+def rate(found: Estimate) -> str:
+    """``.74 [.58, .86]``."""
+    assert found.value is not None
+    if found.low is None or found.high is None:
+        return gates.number(found.value)
+    return interval(found.value, found.low, found.high)
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """A share and its interval as they are printed."""
+    return f"{gates.number(value)} [{gates.number(low)}, {gates.number(high)}]"
+
+
+def story(metric: str, group: str) -> str:
+    """What the story says of this figure, with the interval that its counts deserve."""
+    if (metric, group) in STORY:
+        passed, n = STORY[metric, group]
+        found = stats.wilson_ci(passed, n)
+        return f"{interval(passed / n, found.low, found.high)}, {passed} of {n}"
+    return STORY_MEANS.get((metric, group), "")
 
 
 def screen_of(printed: str) -> str:
@@ -477,6 +545,7 @@ def argv_of(command: str) -> list[str]:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "commands": commands_block,
+    "headline": headline_block,
     "own-bot": own_bot_block,
     "screen": screen_block,
 }
