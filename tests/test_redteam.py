@@ -81,6 +81,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
     for name in ("dataset", "judge", "gates"):
         del made.config[name]
     made.config["scorers"] = SCORERS
+    made.config["target"]["launch"]["timeout"] = 300
     yield made
     made.stop()
 
