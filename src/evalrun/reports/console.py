@@ -304,7 +304,8 @@ def next_command(header: RunHeader, meta: Meta, rows: Rows) -> str:
     unmet = rows.unmet() if header.exit_code in CONCLUDED else []
     if not unmet or not meta.config_path or header.origin is not None:
         return ""
-    parts = ["evalrun", "run", meta.config_path, "--live", "--case", unmet[0].id]
+    command = "redteam" if "redteam" in header.config else "run"
+    parts = ["evalrun", command, meta.config_path, "--live", "--case", unmet[0].id]
     return words.one_line(shlex.join(parts))
 
 
