@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -108,6 +110,25 @@ def wheel(session: nox.Session) -> None:
         session.run(str(programs / "evalrun"), "--version")
         session.run(str(programs / "evalrun"), "list", silent=True)
         session.run(str(programs / "ragbot"), "--help", silent=True)
+    first_run(session, programs)
+
+
+def first_run(session: nox.Session, programs: Path) -> None:
+    """In an empty folder, with the wheel alone: init, a bot of another shape, and a report with intervals."""
+    with tempfile.TemporaryDirectory() as name, session.chdir(name):
+        shutil.copy(TESTS / "fakes" / "odd_bot.py", name)
+        with subprocess.Popen([str(programs / "python"), "odd_bot.py", "ready"]) as bot:
+            try:
+                while not Path("ready").exists() and bot.poll() is None:
+                    time.sleep(0.1)
+                url = Path("ready").read_text()
+                evalrun = str(programs / "evalrun")
+                session.run(evalrun, "init", "mine", "--target", "http", "--url", url, silent=True)
+                session.run(evalrun, "run", "mine/evalrun.yaml", "--output", "run")
+            finally:
+                bot.terminate()
+        if "95%" not in Path("run", "summary.md").read_text(encoding="utf-8"):
+            session.error("the first run's summary shows no interval")
 
 
 def check_files(session: nox.Session, built: Path) -> None:

@@ -19,6 +19,7 @@ import click
 import pytest
 
 from evalrun.errors import ExitCode
+from evalrun.yamlfile import parse_yaml
 from fakes.servers import FakeModel, Json
 
 ROOT = Path(__file__).parent.parent
@@ -62,13 +63,6 @@ def test_the_readme_has_every_block() -> None:
     """The headline is filled by what computes it from the recording."""
     found = generate.blocks(generate.README.read_text(encoding="utf-8"))
     assert {*generate.BLOCKS, "headline"} == set(found)
-
-
-def test_the_story_stands_with_the_intervals_it_deserves() -> None:
-    """26 of 35 and 4 of 8, by Wilson; a share without its counts gets no interval."""
-    assert ".74 [.58, .86], 26 of 35" == generate.story("faithful", "all")
-    assert ".50 [.22, .78], 4 of 8" == generate.story("correctly_refused", "out_of_corpus")
-    assert "[" not in generate.story("recall@3", "all")
 
 
 def test_a_block_is_replaced_and_its_neighbours_stay() -> None:
@@ -182,9 +176,7 @@ def run(command: str, folder: Path, env: dict[str, str]) -> None:
 
 
 def ends(command: str) -> set[int]:
-    """How a command may end. With real models the twin's gates say what they find; the weaker twin fails."""
-    if "configs/quality-weak.yaml" in command.split() and "run" in command.split():
-        return {ExitCode.GATE_FAILED}
+    """How a command may end. With real models the twin's gates say what they find; else all is well."""
     asks = generate.QUALITY in command and ("--live" in command or "--record" in command)
     return {ExitCode.OK, ExitCode.GATE_FAILED, ExitCode.NOT_ENOUGH_EVIDENCE} if asks else {ExitCode.OK}
 
@@ -246,6 +238,22 @@ def test_ci_runs_the_readmes_own_test_command() -> None:
     ]
     assert NOX == lines[-1]
     assert NOX in commands
+
+
+def jobs() -> list[str]:
+    """The commands of evalrun in the YAML of docs/ci.md."""
+    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert [] == [problem for block in blocks for problem in parse_yaml(block, Path("ci.md")).problems]
+    return re.findall(r"(?:run: |- |^ +)evalrun (.+)$", "\n".join(blocks), re.MULTILINE)
+
+
+@pytest.mark.parametrize("job", jobs())
+def test_a_job_for_ci_is_a_command_that_there_is(job: str) -> None:
+    """Its options exist, and take what they are given."""
+    name, *arguments = job.replace("$EVALRUN_HOW", "--live").split()
+    group = generate.PROGRAMS["evalrun"]
+    group.commands[name].make_context(name, arguments, resilient_parsing=True)
 
 
 # ---------------------------------------------------------------- links and words

@@ -12,65 +12,29 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from click.testing import CliRunner, Result
 
 from evalrun.cli import main
 from evalrun.errors import ExitCode
 from evalrun.journal import RunFolder
-from evalrun.launch import free_port
 from evalrun.starter import CONFIG, KINDS, QUESTIONS, RUBRIC, SCHEMA, WORKFLOW, Answers, files_of
 
 ROOT = Path(__file__).parent.parent
-BOT = '''
-import sys
-import uvicorn
-from fastapi import FastAPI
-from pydantic import BaseModel
-
-DOCUMENTS = {"hours": "The library is open from ten to six.", "cards": "A card costs five euros a year."}
-app = FastAPI()
-
-class Turn(BaseModel):
-    utterance: str
-
-@app.post("/v2/turns")
-def turn(turn: Turn):
-    known = "documents" in turn.utterance
-    said = DOCUMENTS["hours"] if known else "I don't have information about that."
-    evidence = [{"ref": name, "page_content": text} for name, text in DOCUMENTS.items()]
-    return {"took": 3, "data": {"bot_says": said}, "evidence": {"passages": evidence}}
-
-uvicorn.run(app, port=int(sys.argv[1]), log_level="warning")
-'''  # fmt: skip
+BOT = Path(__file__).parent / "fakes" / "odd_bot.py"
 
 
 @pytest.fixture(scope="module")
 def bot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a FastAPI bot of twenty lines, whose JSON has a shape of its own."""
-    program = tmp_path_factory.mktemp("bot") / "bot.py"
-    program.write_text(BOT, "utf-8")
-    port = free_port()
-    with subprocess.Popen([sys.executable, str(program), str(port)]) as process:
+    ready = tmp_path_factory.mktemp("bot") / "ready"
+    with subprocess.Popen([sys.executable, str(BOT), str(ready)]) as process:
         try:
-            wait_for(f"http://127.0.0.1:{port}")
-            yield f"http://127.0.0.1:{port}/v2/turns"
+            while not ready.exists() and process.poll() is None:
+                time.sleep(0.1)
+            yield ready.read_text("utf-8")
         finally:
             process.terminate()
-
-
-def wait_for(url: str) -> None:
-    """Until something answers there."""
-    with httpx.Client(trust_env=False) as client:
-        for _ in range(300):
-            try:
-                client.get(url)
-            except httpx.TransportError:
-                time.sleep(0.1)
-            else:
-                return
-    raise AssertionError(f"{url} never answered")
 
 
 def call(*args: str) -> Result:

@@ -9,22 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from evalrun.errors import UserError
-from evalrun.records import Case, Metric, Quote, Sample, Score, Status
+from evalrun.records import Case, Metric, Quote, Sample, Score
 from evalrun.reducers import reduced, split
 from evalrun.registry import Registry, nearest, parse_spec
 
-
-class Because(NamedTuple):
-    """A measurement and what decided it, for people."""
-
-    value: bool
-    why: str
-
-
-Measured = bool | float | Because | None
+Measured = bool | float | None
 
 
 class Unscored(Exception):
@@ -168,9 +159,6 @@ def _score(sample: Sample, index: int | None, metric: Metric, value: Measured) -
     blank = Score(case=sample.case.id, index=index, metric=metric.id, status="not_applicable")
     if value is None:
         return blank
-    if isinstance(value, Because):
-        status: Status = "pass" if value.value else "fail"
-        return blank.model_copy(update={"status": status, "reason": value.why or None})
     if isinstance(value, bool):
         return blank.model_copy(update={"status": "pass" if value else "fail"})
     if not math.isfinite(value):
