@@ -17,7 +17,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "cassette http fallback aws process",
         "settings config dataset labels journal folders targets models",
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
-        "probing beside drop_gates attempts probes detectors answers logged",
+        "probing relevance beside drop_gates attempts probes detectors answers logged",
         "scorers",
         "suite shortfalls planning certificate correction outlook pipeline conclusion verify runner forecast "
         "view labelled starter importing exporting schemas",

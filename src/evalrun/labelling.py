@@ -35,6 +35,11 @@ class Question:
         return (self.case.id, self.draw.digest)
 
 
+def order(seed: int, name: str) -> str:
+    """Where a question stands in the order of a seed."""
+    return hashlib.sha256(utf8(f"{seed}\n{name}")).hexdigest()
+
+
 def place(seed: int, draw: Draw) -> str:
     """Where a draw stands in the order of a seed: sha256 of seed, case and index, joined by line feeds."""
     return hashlib.sha256(utf8(f"{seed}\n{draw.case}\n{draw.index}")).hexdigest()

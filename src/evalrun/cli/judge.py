@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from evalrun.labelling import Question, Sheet
     from evalrun.labels import Labels
     from evalrun.records import Dimension, LabelHeader
+    from evalrun.relevance import Pooled, RelevanceSheet
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _WRITTEN = click.Path(dir_okay=False, path_type=Path)
+_LABELLED = click.Choice(["refusal", "faithful", "relevant"])
 _DIMENSION = click.Choice(["refusal", "faithful"])
 
 
@@ -115,7 +117,7 @@ def _save(path: Path, run: RunFolder, labels: Labels, rater: str) -> None:
 
 @click.command()
 @click.argument("folder", metavar="RUN", type=_FOLDER)
-@click.option("--dimension", required=True, type=_DIMENSION, help="What to label.")
+@click.option("--dimension", required=True, type=_LABELLED, help="What to label.")
 @click.option("--random", "count", type=click.IntRange(min=1), metavar="N", help="N questions by seed.")
 @click.option(
     "--by-verdict",
@@ -126,6 +128,7 @@ def _save(path: Path, run: RunFolder, labels: Labels, rater: str) -> None:
     metavar="[N]",
     help="N the judge called yes and N it called no (30).",
 )
+@click.option("--pool", "pooled", multiple=True, type=_FOLDER, help="relevant: chunks of this run too.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses questions and draws.")
 @click.option("--rater", default="r1", show_default=True, help="Who reads, as named in the file.")
 @click.option("--kind", type=click.Choice(["human", "model"]), default="human", show_default=True)
@@ -134,9 +137,10 @@ def _save(path: Path, run: RunFolder, labels: Labels, rater: str) -> None:
 @click.option("--import", "saved", type=_FILE, metavar="FILE", help="Take in what such a page saved.")
 def label(
     folder: Path,
-    dimension: Dimension,
+    dimension: Dimension | Literal["relevant"],
     count: int | None,
     each: int | None,
+    pooled: tuple[Path, ...],
     seed: int,
     rater: str,
     kind: Literal["human", "model"],
@@ -147,13 +151,21 @@ def label(
     """Label answers of RUN in the terminal, one key an answer, blind to the judge.
 
     Each label is written at once. Called again in the same way, it goes on with what has no label yet.
+    Dimension relevant: one key a retrieved chunk; writes a dataset whose relevant_ids are quotes.
     """
     from evalrun import labelling
+    from evalrun.errors import UserError
     from evalrun.journal import RunFolder
     from evalrun.records import Rater
     from evalrun.reports.labelling import ASKED
 
     run = RunFolder(folder)
+    if dimension == "relevant":
+        if each is not None or html is not None or saved is not None:
+            raise UserError("--by-verdict, --html and --import are for answers", "leave them out")
+        return _label_chunks([run, *map(RunFolder, pooled)], output, seed, count)
+    if pooled:
+        raise UserError("--pool is for --dimension relevant", "leave it out")
     path = output or Path("data", "labels", f"{dimension}.jsonl")
     if saved is not None and (count, each, html) == (None, None, None):
         taken = labelling.import_labels(run, saved, path, dimension)
@@ -230,7 +242,51 @@ def _read_answers(chosen: Sequence[Question], sheet: Sheet, dimension: Dimension
         at = max(at - 1, 0) if key == "b" else at + 1
 
 
-def _key() -> str:
+def _label_chunks(runs: Sequence[RunFolder], output: Path | None, seed: int, count: int | None) -> None:
+    """Ask for a key a chunk of the pool; all questions, or ``count`` of them by seed."""
+    from evalrun.labelling import order
+    from evalrun.relevance import RelevanceSheet, pool
+
+    cases = list(runs[0].cases())
+    path = output or Path("data", "datasets", f"{runs[0].header.dataset.name}.relevant.jsonl")
+    sheet = RelevanceSheet.open(path, cases)
+    pooled = pool(runs)
+    asked = sorted({one.case.id for one in pooled}, key=lambda name: order(seed, name))[:count]
+    chosen = [one for one in pooled if one.case.id in asked]
+    _read_chunks(chosen, sheet)
+    done = sum(sheet.said(one) is not None for one in chosen)
+    click.echo(f"{done} of {len(chosen)} chunks read, of {len(asked)} questions: {path}")
+    if empty := sheet.empty:
+        click.echo(
+            f"nothing relevant so far: {', '.join(empty)}; another retriever's run may hold it (--pool)"
+        )
+
+
+def _read_chunks(chosen: Sequence[Pooled], sheet: RelevanceSheet) -> None:
+    """Until all are read or the rater stops; a chunk that holds a chosen passage is not asked about."""
+    from evalrun.relevance import passages
+    from evalrun.reports.labelling import print_chunk
+
+    at = 0
+    unread = [one for one in chosen if sheet.said(one) is None]
+    while at < len(unread):
+        one = unread[at]
+        if sheet.said(one) is None and sheet.covered(one):
+            sheet.take(one)
+            at += 1
+            continue
+        found = passages(one, [other.chunk for other in chosen if other.case.id == one.case.id])
+        click.clear()
+        print_chunk(one, found, f"{at + 1} of {len(unread)}", sheet.said(one), sys.stdout)
+        key = _key("ynsbq" + "123456789"[: len(found)])
+        if key == "q":
+            return
+        if key == "n" or key == "y" or key.isdigit():
+            sheet.put(one, None if key == "n" else found[0 if key == "y" else int(key) - 1])
+        at = max(at - 1, 0) if key == "b" else at + 1
+
+
+def _key(known: str = "ynsbq") -> str:
     """The next of the keys that mean something; the end of the input is a stop."""
     from evalrun.errors import UserError
 
@@ -243,7 +299,7 @@ def _key() -> str:
             raise UserError("there is no terminal to read a key from", "call it in one") from None
         if key in ("", "\x04"):
             return "q"
-        if key in "ynsbq":
+        if key in known:
             return key
 
 
