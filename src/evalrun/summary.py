@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,79 +25,81 @@ CONFIDENCE = 0.95
 
 Reduced = tuple[float, int, int, float, int]
 """Sum of a case's scored draws, how many, how many were lost, their spread, how many did not apply."""
-
-
-@dataclass(slots=True)
-class _Row:
-    """The scores of one metric of one case: a value or None (missing) each draw, and what did not apply."""
-
-    values: list[float | None] = field(default_factory=list)
-    not_applicable: int = 0
-    reasons: list[str] = field(default_factory=list)
-
-    def known(self) -> list[float]:
-        """The scored draws, sorted, so that the order in which draws finish changes no bit of a sum."""
-        return sorted([value for value in self.values if value is not None])
-
-    def reduced(self, planned: int) -> Reduced:
-        """What intervals need of it."""
-        known = self.known()
-        scored = len(known)
-        lost = max(planned - self.not_applicable, len(self.values)) - scored
-        if not known or known[0] == known[-1]:
-            return known[0] * scored if known else 0.0, scored, lost, 0.0, self.not_applicable
-        return math.fsum(known), scored, lost, stats.spread(known), self.not_applicable
-
-
-_EMPTY = _Row()
+_NONE: list[float | None] = []
 
 
 class Table:
-    """All scores of a run, reduced to what the estimates need."""
+    """All scores of a run, reduced to what the estimates need.
+
+    By metric and case: a value a draw, None where it was lost; and, where there are any, how many draws did
+    not apply, and why others were lost. Lists of plain numbers, since a large run has a million of them.
+    """
 
     def __init__(self) -> None:
-        self._rows: dict[str, dict[str, _Row]] = {}
+        self._values: dict[str, dict[str, list[float | None]]] = {}
+        self._not_applicable: Counter[tuple[str, str]] = Counter()
+        self._reasons: dict[tuple[str, str], list[str]] = {}
         self._reduced: dict[str, dict[str, Reduced]] = {}
 
     def add(self, score: Score) -> None:
         """Take in one score, in any order."""
         status = score.status
         try:
-            row = self._rows[score.metric][score.case]
+            values = self._values[score.metric][score.case]
         except KeyError:
-            row = self._rows.setdefault(score.metric, {}).setdefault(score.case, _Row())
+            values = self._values.setdefault(score.metric, {}).setdefault(score.case, [])
         if self._reduced:
             self._reduced.clear()
         if status == "pass":
-            row.values.append(1.0)
+            values.append(1.0)
         elif status == "fail":
-            row.values.append(0.0)
+            values.append(0.0)
         elif status == "number":
-            row.values.append(score.value)
+            values.append(score.value)
         elif status == "not_applicable":
-            row.not_applicable += 1
+            self._not_applicable[score.metric, score.case] += 1
         else:
-            row.values.append(None)
-            row.reasons.append((score.reason or "unknown").partition(":")[0])
+            values.append(None)
+            reason = (score.reason or "unknown").partition(":")[0]
+            self._reasons.setdefault((score.metric, score.case), []).append(reason)
 
-    def row(self, metric: str, case: str) -> _Row:
-        """What is known of one metric of one case."""
-        return self._rows.get(metric, {}).get(case, _EMPTY)
+    def draws(self, metric: str, case: str) -> list[float | None]:
+        """The draws of a case in the order in which they came, None for each that was lost to an error."""
+        return self._values.get(metric, {}).get(case, _NONE)
 
     def sums(
         self, metric: str, members: Sequence[Case], planned: int
     ) -> tuple[stats.Sums, NDArray[np.int64]]:
         """``members`` as intervals take them, and of each how many draws did not apply."""
-        known, rows = self._reduced.setdefault(metric, {}), self._rows.get(metric, {})
-        found = []
+        known = self._reduced.setdefault(metric, {})
         for case in members:
-            one = known.get(case.id)
-            if one is None:
-                one = known[case.id] = rows.get(case.id, _EMPTY).reduced(planned)
-            found.append(one)
-        columns = np.array(found, dtype=np.float64).reshape(-1, 5).T
+            if case.id not in known:
+                known[case.id] = self._reduce(metric, case.id, planned)
+        columns = np.array([known[case.id] for case in members], dtype=np.float64).reshape(-1, 5).T
         scored, lost, not_applicable = (columns[at].astype(np.int64) for at in (1, 2, 4))
         return stats.Sums(columns[0], scored, lost, columns[3]), not_applicable
+
+    def _reduce(self, metric: str, case: str, planned: int) -> Reduced:
+        values = self._values.get(metric, {}).get(case, _NONE)
+        passes, missing = values.count(1.0), values.count(None)
+        scored, not_applicable = len(values) - missing, self._not_applicable.get((metric, case), 0)
+        lost = max(planned - not_applicable, len(values)) - scored
+        if passes + values.count(0.0) == scored:  # most scores are 0 or 1, which need no exact sum
+            spread = passes * (scored - passes) / scored if scored else 0.0
+            return float(passes), scored, lost, spread, not_applicable
+        known = [value for value in values if value is not None]
+        return math.fsum(known), scored, lost, stats.spread(known), not_applicable
+
+    def failures(self, metric: str, cases: Iterable[str], planned: int) -> Counter[str]:
+        """Reason → how many draws it cost; a planned draw without a score was not asked."""
+        failures: Counter[str] = Counter()
+        for case in cases:
+            failures.update(self._reasons.get((metric, case), ()))
+            values = self._values.get(metric, {}).get(case, _NONE)
+            missing = planned - len(values) - self._not_applicable.get((metric, case), 0)
+            if missing > 0:
+                failures["not asked"] += missing
+        return failures
 
 
 def groups_of(metric: Metric, cases: Sequence[Case]) -> dict[str, list[Case]]:
@@ -146,8 +148,11 @@ def estimate(metric: Metric, group: str, members: Sequence[Case], table: Table, 
     sums, counting = every.only(counted), [members[place] for place in counted.tolist()]
     found = _Questions.of(sums)
     if reducer:
-        rows = zip(counting, sums.lost.tolist(), strict=True)
-        found = _reduced(metric, [[*table.row(base, case.id).known(), *[None] * n] for case, n in rows])
+        rows = [table.draws(base, case.id) for case in counting]
+        asked = (sums.scored + sums.lost).tolist()
+        found = _reduced(
+            metric, [[*row, *[None] * (n - len(row))] for row, n in zip(rows, asked, strict=True)]
+        )
     lost = [members[place].id for place in np.flatnonzero(every.lost).tolist()]
     return _estimate(
         metric,
@@ -156,20 +161,9 @@ def estimate(metric: Metric, group: str, members: Sequence[Case], table: Table, 
         documents=documents_of(counting),
         planned=per_case * len(members),
         not_applicable=int(not_applicable.sum()),
-        failures=_failures((table.row(base, case) for case in lost), per_case),
+        failures=table.failures(base, lost, per_case),
         draws=per_case,
     )
-
-
-def _failures(rows: Iterable[_Row], planned: int) -> Counter[str]:
-    """Reason → how many draws it cost; a planned draw without a score was not asked."""
-    failures: Counter[str] = Counter()
-    for row in rows:
-        failures.update(row.reasons)
-        missing = planned - len(row.values) - row.not_applicable
-        if missing > 0:
-            failures["not asked"] += missing
-    return failures
 
 
 def estimate_of(
@@ -267,6 +261,8 @@ def _estimate(
 
 def documents_of(members: Sequence[Case]) -> list[Hashable] | None:
     """The document of each question, one without a ``cluster`` being its own; None where no two share one."""
+    if not any(case.cluster for case in members):
+        return None
     documents: list[Hashable] = [
         ("cluster", case.cluster) if case.cluster is not None else ("case", case.id) for case in members
     ]
