@@ -25,6 +25,8 @@ OTHERS = ("--ignore=tests/test_docs.py", "--ignore=tests/browser")
 nox.needs_version = ">=2024.10"
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "types", "tests", "docs", "wheel", "quality", "agree"]
+if (ROOT / "data" / "cassettes" / "redteam").is_dir():
+    nox.options.sessions = [*nox.options.sessions, "redteam"]
 if os.environ.get("CI"):
     nox.options.sessions = [*nox.options.sessions, "browser"]
 
@@ -79,6 +81,12 @@ def docs(session: nox.Session) -> None:
 def quality(session: nox.Session) -> None:
     """The twin against its recording, as the README says."""
     evalrun(session, "run", "configs/quality.yaml", *session.posargs)
+
+
+@nox.session
+def redteam(session: nox.Session) -> None:
+    """The attacks on the twin against their recording. Off by default where there is none."""
+    evalrun(session, "redteam", *session.posargs)
 
 
 @nox.session
