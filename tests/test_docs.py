@@ -32,6 +32,7 @@ def load_generator() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for the types of their fields
     spec.loader.exec_module(module)
     return module
 
