@@ -39,11 +39,6 @@ def _profile_region() -> str | None:
     return str(found) if found else None
 
 
-def is_bedrock(base_url: str) -> bool:
-    """Whether a base URL is that of Bedrock's runtime."""
-    return _REGION.match(httpx.URL(base_url).host) is not None
-
-
 def region_signed(authorization: str) -> str | None:
     """The region that a signed request was signed for; None where it is no AWS signature."""
     found = _SIGNED.match(authorization)

@@ -148,7 +148,15 @@ def _locate_judge(document: Document, value: dict[str, Any], env: Mapping[str, s
         return [Problem(document.where(("judge", "model")), message, fault.hint)]
     if url := provider.default_url(env):
         value["judge"] = {"base_url": url, **judge}
-    return []
+    if judge.get("key_env") is None or provider.takes_key:
+        return []
+    return [
+        Problem(
+            document.where(("judge", "key_env")),
+            "'judge.key_env' is for providers that take a key",
+            "leave it out",
+        )
+    ]
 
 
 def _in_order(problems: Iterable[Problem]) -> list[Problem]:

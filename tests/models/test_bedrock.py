@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evalrun.aws import SigningTransport, is_bedrock, region_signed, runtime_url
+from evalrun.aws import SigningTransport, region_signed, runtime_url
 from evalrun.cassette import Cassette, CassetteTransport
 from evalrun.errors import UnavailableError, UserError
 from evalrun.http import network
@@ -183,7 +183,6 @@ def test_the_address_follows_from_region_or_endpoint() -> None:
     assert url == runtime_url({"AWS_REGION": "us-east-1"}) == runtime_url({"AWS_DEFAULT_REGION": "us-east-1"})
     assert "http://h:1" == runtime_url({"AWS_REGION": "r", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": "http://h:1"})
     assert None is runtime_url({})
-    assert (True, False) == (is_bedrock(url), is_bedrock("https://bedrock-runtime.x.amazonaws.com.evil.org"))
     with pytest.raises(UserError, match="no address of Bedrock"):
         BedrockModel.upstream("", 1, None)
 
@@ -192,8 +191,10 @@ def test_a_region_is_needed_to_sign(monkeypatch: pytest.MonkeyPatch) -> None:
     """An endpoint of another name does not tell it."""
     pytest.importorskip("botocore")
     monkeypatch.delenv("AWS_REGION")
-    with pytest.raises(UserError, match="no AWS region"):
-        SigningTransport(network("http://127.0.0.1:9", 1), "http://127.0.0.1:9", {})
+    hosts = ("http://127.0.0.1:9", "https://bedrock-runtime.eu-west-1.amazonaws.com.evil.org")
+    for url in hosts:
+        with pytest.raises(UserError, match="no AWS region"):
+            SigningTransport(network(url, 1), url, {})
 
 
 def test_a_signed_request_is_known_with_its_region() -> None:

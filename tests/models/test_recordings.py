@@ -99,6 +99,14 @@ def test_an_unknown_provider_is_refused_with_the_nearest_name(project: Project) 
     assert [] == project.judge.bodies
 
 
+def test_a_key_for_a_provider_without_keys_is_refused(project: Project) -> None:
+    """Ollama takes none and AWS has credentials of its own: the line would mean nothing."""
+    project.config["judge"]["key_env"] = "MINE"
+    done = project.run()
+    assert ExitCode.USAGE == done.code
+    assert "'judge.key_env' is for providers that take a key" in done.text
+
+
 def test_a_live_judge_without_its_extra_is_refused_before_a_draw(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,12 @@ class JudgeModel(Protocol):
 
 
 class Provider(Protocol):
-    """What is registered: a class that makes judges, and knows its server and what connects to it."""
+    """What is registered: a class that makes judges, and knows its server and what connects to it.
+
+    ``takes_key``: whether the variable that ``judge.key_env`` names means something to it.
+    """
+
+    takes_key: bool
 
     def __call__(
         self,

@@ -29,6 +29,8 @@ _LIMITS = ("maxItems", "minItems", "minLength", "maxLength", "minimum", "maximum
 class BedrockModel:
     """`MODEL` is the id of a model or an inference profile. Needs `evalrun[bedrock]`, region, credentials."""
 
+    takes_key = False
+
     def __init__(
         self,
         name: str,

@@ -22,6 +22,8 @@ from evalrun.settings import DEFAULT_OLLAMA
 class OllamaModel:
     """`MODEL` as Ollama lists it. Its address is `base_url` or `OLLAMA_HOST`."""
 
+    takes_key = False
+
     def __init__(
         self,
         name: str,

@@ -29,6 +29,8 @@ KEY = "OPENAI_API_KEY"
 class OpenAIModel:
     """`MODEL` as the server lists it. At `base_url` or `OPENAI_BASE_URL`; `key_env` names its key."""
 
+    takes_key = True
+
     def __init__(
         self,
         name: str,
