@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,17 @@ from click.testing import CliRunner
 
 import evalrun.cli
 import ragbot.cli
-from evalrun import owasp, schemas, settings
+from evalrun import gates, owasp, schemas, settings, stats
+from evalrun.agreement import Pair, agree
 from evalrun.converters import CONVERTERS
 from evalrun.correction import CORRECTS
 from evalrun.detectors import DETECTORS
 from evalrun.errors import PRECEDENCE, ExitCode, UserError
+from evalrun.journal import RunFolder
+from evalrun.labels import load_labels
 from evalrun.models import model
 from evalrun.probes import PROBES, applicable
-from evalrun.records import Case, Label, LabelHeader
+from evalrun.records import Case, Estimate, Label, LabelHeader, RunHeader
 from evalrun.reducers import NAMES
 from evalrun.reports import report
 from evalrun.scorers import SCORERS, Scorer
@@ -425,25 +430,118 @@ def own_bot_block() -> str:
     return f"```yaml\n{config}```\n\n```json\n{question}\n```"
 
 
-def screen_block() -> str:
-    """The screen of the README's command.
+@dataclass(frozen=True)
+class Shipped:
+    """What a run of a shipped config printed, its ``run.json``, and where judge and label differ."""
+
+    screen: str
+    header: RunHeader
+    disagreements: Mapping[str, Pair]
+
+
+@cache
+def shipped(name: str) -> Shipped:
+    """``configs/NAME.yaml``, run once.
 
     Raises:
         NotThere: the run came to no result.
     """
-    with tempfile.TemporaryDirectory() as name:
-        copy_of_project(folder := Path(name))
+    command = f"evalrun run configs/{name}.yaml"
+    with tempfile.TemporaryDirectory() as made:
+        copy_of_project(folder := Path(made))
         done = subprocess.run(
-            argv_of(QUALITY),
+            argv_of(command),
             cwd=folder,
             env=environment(folder),
             capture_output=True,
             encoding="utf-8",
             check=False,
         )
-    if done.returncode not in (ExitCode.OK, ExitCode.GATE_FAILED, ExitCode.NOT_ENOUGH_EVIDENCE):
-        raise NotThere(f"'{QUALITY}' ends with {done.returncode}: {done.stderr.strip()}")
-    return screen_of(done.stdout)
+        if done.returncode not in (ExitCode.OK, ExitCode.GATE_FAILED, ExitCode.NOT_ENOUGH_EVIDENCE):
+            raise NotThere(f"'{command}' ends with {done.returncode}: {done.stderr.strip()}")
+        (run,) = (RunFolder(path) for path in (folder / "runs").iterdir() if path.is_dir())
+        (file,) = (one.file for one in run.header.certificates if one.dimension == "faithful")
+        labels = load_labels(folder / "data" / "labels" / file)
+        differing = {pair.case: pair for pair in agree(run, labels).disagreements}
+        return Shipped(done.stdout, run.header, differing)
+
+
+def screen_block() -> str:
+    """The screen of the README's command."""
+    return screen_of(shipped("quality").screen)
+
+
+JUDGE_ERRORS = (
+    ("quality", "ooc-kelpwork-founder"),
+    ("quality", "sc-ledgerfinch-01"),
+    ("quality-weak", "sc-vindlage-01"),
+)
+
+
+def judge_errors_block() -> str:
+    """Three answers that judge and reference label read differently."""
+    lines = []
+    for config, case in JUDGE_ERRORS:
+        pair = shipped(config).disagreements[case]
+        said = "carried by the context" if pair.judge else "not carried by the context"
+        why = f": {pair.note}" if pair.note else ""
+        label = f"not carried{why}" if pair.judge else f"carried{why}"
+        lines.append(
+            f"- `{case}` of `{config}`, \u201c{pair.question}\u201d: \u201c{pair.answer.strip()}\u201d  \n"
+            f"  The judge: {said}. The label: {label}."
+        )
+    return "\n".join(lines)
+
+
+HEADLINE = (
+    ("recall@3", "all"),
+    ("recall@5", "all"),
+    ("ndcg@5", "all"),
+    ("recall@5", "multi_chunk"),
+    ("recall@5", "guardrail"),
+    ("faithful", "all"),
+    ("correctly_refused", "out_of_corpus"),
+)
+STORY = {("faithful", "all"): (26, 35), ("correctly_refused", "out_of_corpus"): (4, 8)}
+STORY_MEANS = {("recall@3", "all"): ".74, without the shares it is the mean of"}
+
+
+def headline_block() -> str:
+    """The story's figures beside those of the shipped twin, each with what it needs to be believed."""
+    estimates = {(one.metric, one.group): one for one in shipped("quality").header.estimates}
+    rows = [
+        (f"{metric}, {group}", rate(found), f"{found.n}", story(metric, group))
+        for metric, group in HEADLINE
+        if (found := estimates.get((metric, group))) is not None
+    ]
+    return table(("what", "the twin here, 95 % interval", "questions", "in the story"), rows)
+
+
+def rate(found: Estimate) -> str:
+    """``.74 [.58, .86]``; of a judged metric the rate that labels correct, and the judge's own beside it."""
+    if found.value is None or found.low is None or found.high is None:
+        raise NotThere(f"{found.metric}, {found.group} has no interval: {found.reason}")
+    own = interval(found.value, found.low, found.high)
+    better = found.measured
+    if better is None or better.value is None or better.low is None or better.high is None:
+        return own
+    return (
+        f"{interval(better.value, better.low, better.high)} by {better.labels} labels; the judge alone: {own}"
+    )
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """A share and its interval as they are printed."""
+    return f"{gates.number(value)} [{gates.number(low)}, {gates.number(high)}]"
+
+
+def story(metric: str, group: str) -> str:
+    """What the story says of this figure, with the interval that its counts deserve."""
+    if (metric, group) in STORY:
+        passed, n = STORY[metric, group]
+        found = stats.wilson_ci(passed, n)
+        return f"{interval(passed / n, found.low, found.high)}, {passed} of {n}"
+    return STORY_MEANS.get((metric, group), "")
 
 
 def screen_of(printed: str) -> str:
@@ -477,6 +575,8 @@ def argv_of(command: str) -> list[str]:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "commands": commands_block,
+    "headline": headline_block,
+    "judge-errors": judge_errors_block,
     "own-bot": own_bot_block,
     "screen": screen_block,
 }

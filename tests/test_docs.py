@@ -66,6 +66,13 @@ def test_the_readme_has_every_block() -> None:
     assert {*generate.BLOCKS, "headline"} == set(found)
 
 
+def test_the_story_stands_with_the_intervals_it_deserves() -> None:
+    """26 of 35 and 4 of 8, by Wilson; a share without its counts gets no interval."""
+    assert ".74 [.58, .86], 26 of 35" == generate.story("faithful", "all")
+    assert ".50 [.22, .78], 4 of 8" == generate.story("correctly_refused", "out_of_corpus")
+    assert "[" not in generate.story("recall@3", "all")
+
+
 def test_a_block_is_replaced_and_its_neighbours_stay() -> None:
     """Also where it was empty; one that differs in times only stays as it is."""
     text = "a\n<!-- generated: x -->\n<!-- end -->\nb\n<!-- generated: y -->\n1.5 s\n<!-- end -->\nc\n"
@@ -177,7 +184,9 @@ def run(command: str, folder: Path, env: dict[str, str]) -> None:
 
 
 def ends(command: str) -> set[int]:
-    """How a command may end. With real models the twin's gates say what they find; else all is well."""
+    """How a command may end. With real models the twin's gates say what they find; the weaker twin fails."""
+    if "configs/quality-weak.yaml" in command.split() and "run" in command.split():
+        return {ExitCode.GATE_FAILED}
     asks = generate.QUALITY in command and ("--live" in command or "--record" in command)
     return {ExitCode.OK, ExitCode.GATE_FAILED, ExitCode.NOT_ENOUGH_EVIDENCE} if asks else {ExitCode.OK}
 

@@ -282,3 +282,14 @@ def test_retrieval_is_measured_once_a_case_on_what_the_model_was_given() -> None
     assert {"all_relevant@2": "pass"} == measured("all_relevant@2", sample(both), per="case")
     assert {"ndcg@2": 1.0} == measured("ndcg@2", sample(both), per="case")
     assert [None] == [line.index for line in score(build("mrr"), sample(), per="case")]
+
+
+def test_ids_that_are_only_places_in_a_list_are_measured_by_quotes_alone() -> None:
+    """A bot without ids: a dataset's id "1" is not its first chunk."""
+    numbered = CONTEXT.model_copy(update={"numbered": True})
+    by_id = sample(KNOWN.model_copy(update={"relevant_ids": ("1",)})).model_copy(update={"context": numbered})
+    [missing] = score(build("recall@1"), by_id, per="case")
+    assert "ids: the bot's contexts have none; name what is relevant by quotes" == missing.reason
+    quoted = KNOWN.model_copy(update={"relevant_ids": (Quote(quote="in Lyon"),)})
+    by_quote = sample(quoted).model_copy(update={"context": numbered})
+    assert {"recall@1": 1.0} == measured("recall@1", by_quote, per="case")

@@ -103,6 +103,13 @@ class Sources(Record):
     sources: dict[str, Source] = Field(default_factory=dict)
 
 
+def keep_seed(folder: Path, seed: str) -> None:
+    """Write a ``source.json`` that says which seed the canaries of a live run were drawn from."""
+    today = date.today().isoformat()
+    source = Source(kind="canaries", facts={"seed": seed}, recorded=(today, today))
+    write_atomically(folder / "source.json", pretty_json(Sources(sources={"canaries": source})))
+
+
 @dataclass(frozen=True)
 class Miss:
     """A request without a recording, and how it differs from the nearest one."""

@@ -61,10 +61,12 @@ class Bot:
         """Whether this bot has the defect, and shows it on this question."""
         return self.defect == defect and self.only in question
 
-    def retrieve(self, question: str, k: int) -> Json:
-        """The first ``k`` chunks for a question."""
-        ids = list(dict.fromkeys([*self.finds.get(question, []), *self.docs]))[:k]
-        context = context_of([{"id": name, "text": self.docs[name], "similarity": 0.5} for name in ids])
+    def retrieve(self, question: str, k: int, overlay: Json | None = None) -> Json:
+        """The first ``k`` chunks for a question; what is planted for it comes before all others."""
+        planted = {one["id"]: f"{one['title']}\n{one['text']}" for one in (overlay or {}).get("sections", [])}
+        texts = {**planted, **self.docs}
+        ids = list(dict.fromkeys([*planted, *self.finds.get(question, []), *self.docs]))[:k]
+        context = context_of([{"id": name, "text": texts[name], "similarity": 0.5} for name in ids])
         if self.has("wrong-digest", question):
             context["digest"] = "sha256:" + "0" * 64
         return context
@@ -100,8 +102,9 @@ class Bot:
             return self.reply(context, [], {"message": {"content": REFUSAL}, "done_reason": "stop"})
         if self.has("reused", question) and question in self.first:
             return self.first[question]
+        suffix = (body.get("overlay") or {}).get("system_suffix")
         prompt = [
-            {"role": "system", "content": SYSTEM},
+            {"role": "system", "content": "\n\n".join(filter(None, [SYSTEM, suffix]))},
             *body.get("history", []),
             {"role": "user", "content": f"{self.read(question, context)}\n\nQuestion: {question}"},
         ]
@@ -187,7 +190,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.bot.has("no-trace"):
             return self.send(404, {"error": "not found"})
         if self.path == "/retrieve":
-            return self.send(200, self.bot.retrieve(question, body.get("k", 2)))
+            return self.send(200, self.bot.retrieve(question, body.get("k", 2), body.get("overlay")))
         if self.bot.has("500-like-a-refusal", question):
             return self.send(500, "Sorry, I cannot process your request.")
         if self.bot.has("200-with-error", question):

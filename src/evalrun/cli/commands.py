@@ -78,12 +78,23 @@ def mode_of(live: bool, record: bool, record_missing: bool) -> Mode:
 
 
 def carry_out(
-    plan: Plan, output: Path | None, *, refresh: bool, full: bool, quiet: bool, as_json: bool
+    plan: Plan,
+    output: Path | None,
+    *,
+    refresh: bool,
+    full: bool,
+    quiet: bool,
+    as_json: bool,
+    canaries: str | None = None,
 ) -> NoReturn:
-    """Run a plan into a new folder, show what it came to, and end with its exit code."""
+    """Run a plan into a new folder, show what it came to, and end with its exit code.
+
+    ``canaries``: the seed that they were drawn from, to be kept in the folder's ``source.json``.
+    """
     import asyncio
     import signal
 
+    from evalrun.cassette import keep_seed
     from evalrun.folders import give_back, new_run_folder
     from evalrun.reports.console import print_json, print_run
     from evalrun.reports.progress import Progress
@@ -106,6 +117,8 @@ def carry_out(
         result = asyncio.run(stoppable())
     finally:
         give_back(folder)
+    if canaries is not None:
+        keep_seed(folder.path, canaries)
     if as_json:
         print_json(result.folder, sys.stdout)
     else:

@@ -74,8 +74,9 @@ def redteam(
         raise UserError("--fresh goes with --live", "a recording is found by its canaries")
     if draws is not None:
         overrides = (*overrides, f"draws={draws}")
-    if fresh:
-        overrides = (*overrides, f"redteam.seed={secrets.token_hex(16)!r}")
+    seed = secrets.token_hex(16) if fresh else None
+    if seed is not None:
+        overrides = (*overrides, f"redteam.seed='{seed}'")
     loaded = load(config, overrides)
     if loaded.redteam is None:
         raise UserError(f"{config}: no attacks in it", "add redteam: {}, or use evalrun run")
@@ -90,7 +91,7 @@ def redteam(
         return
     if not (quiet or as_json):
         click.echo(f"{_counted(plan.cases)}{''.join(f'; {note}' for note in plan.dataset.notes)}", err=True)
-    carry_out(plan, output, refresh=record_missing, full=full, quiet=quiet, as_json=as_json)
+    carry_out(plan, output, refresh=record_missing, full=full, quiet=quiet, as_json=as_json, canaries=seed)
 
 
 def _counted(cases: Sequence[Case]) -> str:

@@ -132,6 +132,29 @@ def agreed(found: Certificate) -> str:
     return f"agreement {_whole(found.agreement)}, kappa {_whole(found.kappa)}"
 
 
+@dataclass(frozen=True)
+class Area:
+    """A part of the table as an area, in hundredths: columns are labels yes and no, rows the judge's."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    same: bool
+
+
+def areas(found: Certificate) -> list[Area]:
+    """The table as four areas, each as large as its share of the answers; those of no answer left out."""
+    (tp, fp), (fn, tn) = found.table.rows
+    made, x = [], 0.0
+    for yes, no, same in ((tp, fn, True), (fp, tn, False)):
+        width = 100 * (yes + no) / found.table.total if found.table.total else 0.0
+        top = 100 * yes / (yes + no) if yes + no else 0.0
+        made += [Area(x, 0.0, width, top, same), Area(x, top, width, 100 - top, not same)]
+        x += width
+    return [area for area in made if area.width and area.height]
+
+
 def standing(header: RunHeader) -> list[Certificate]:
     """The certificates that are not void."""
     return [found for found in header.certificates if not found.void]

@@ -19,7 +19,7 @@ from evalrun.reports import certificates, words
 from evalrun.reports.progress import Progress
 from evalrun.reports.rows import Row, Rows, because, read_details, read_rows, share
 from evalrun.reports.screen import columns_of, print_lines, print_record
-from evalrun.reports.sections import sections
+from evalrun.reports.sections import Section, sections
 
 __all__ = ["Progress", "print_json", "print_run"]
 
@@ -115,7 +115,7 @@ def _did(header: RunHeader, rows: Rows, columns: int, full: bool) -> list[Text]:
     found = sections(header, rows.rows, full)
     if not found:
         return []
-    label = min(max(cell_len(_label(e)) for s in found for e in s.estimates) + 1, columns - 48)
+    label = min(max(cell_len(_label(s, e)) for s in found for e in s.estimates) + 1, columns - 48)
     bar = max(15, min(41, columns - label - 30))
     level = words.percent(found[0].estimates[0].confidence) + " interval"
     axis = f"{'0':<{bar // 2}}{'.5':<{bar - bar // 2 - 1}}1"
@@ -123,17 +123,17 @@ def _did(header: RunHeader, rows: Rows, columns: int, full: bool) -> list[Text]:
     lines = [Text(head.rstrip(), "bold")]
     for section in found:
         lines.append(Text(words.one_line(section.title)))
-        lines += [_estimate_line(estimate, label, bar) for estimate in section.estimates]
+        lines += [_estimate_line(section, estimate, label, bar) for estimate in section.estimates]
     told = words.documents_line(header)
     return [*lines, *(_wrapped(told, columns, 2) if told else ())]
 
 
-def _label(estimate: Estimate) -> str:
-    return f"  {words.one_line(estimate.metric if estimate.per == 'case' else estimate.event)}"
+def _label(section: Section, estimate: Estimate) -> str:
+    return f"  {words.one_line(section.label(estimate))}"
 
 
-def _estimate_line(estimate: Estimate, label: int, bar: int) -> Text:
-    line = Text(set_cell_size(_label(estimate), label - 1) + " ")
+def _estimate_line(section: Section, estimate: Estimate, label: int, bar: int) -> Text:
+    line = Text(set_cell_size(_label(section, estimate), label - 1) + " ")
     if estimate.value is None:
         line.append(f"{'–':>5}  {words.estimate_value(estimate)}", "dim")
         return line
@@ -250,7 +250,7 @@ def _worst(folder: RunFolder, header: RunHeader, rows: Rows, columns: int, full:
 
 def _worst_lines(head: str, row: Row, rows: Rows, why: str, id_width: int, columns: int) -> Iterator[Text]:
     line = Text.assemble((f"{head:<7}", "bold"), set_cell_size(_short(row.id, id_width), id_width))
-    line.append(f"  {share(row, rows.lead):<5}")
+    line.append(f"  {share(row, rows.lead_of(row)):<5}")
     indent = line.cell_len
     line.append(f'"{_short(row.question, columns - indent - 2)}"')
     if line.cell_len + 2 + cell_len(why) <= columns:
@@ -304,7 +304,8 @@ def next_command(header: RunHeader, meta: Meta, rows: Rows) -> str:
     unmet = rows.unmet() if header.exit_code in CONCLUDED else []
     if not unmet or not meta.config_path or header.origin is not None:
         return ""
-    parts = ["evalrun", "run", meta.config_path, "--live", "--case", unmet[0].id]
+    command = "redteam" if "redteam" in header.config else "run"
+    parts = ["evalrun", command, meta.config_path, "--live", "--case", unmet[0].id]
     return words.one_line(shlex.join(parts))
 
 

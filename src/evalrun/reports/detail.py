@@ -38,9 +38,31 @@ def case_data(row: Row, detail: Detail, metrics: Iterable[Metric]) -> tuple[dict
             if metric.id in row.results and row.results[metric.id].scored
         },
         "draws": [_draw(draw, row, detail.judgements.get(draw.index)) for draw in detail.draws],
+        **_attack(case, detail),
         "contexts": _contexts(case, detail),
     }
     return data, _length(data)
+
+
+def _attack(case: Case, detail: Detail) -> dict[str, Any]:
+    """What a page shows of an attack: what it is, what it plants, and each conversation up to the answer."""
+    attack = case.attack
+    if attack is None:
+        return {}
+    shown = [attack.technique, attack.goal, attack.severity, *attack.owasp, *attack.converters]
+    return {
+        "attack": {
+            "twin_of": visible(attack.benign_of) if attack.benign_of else None,
+            "facts": [visible(text) for text in shown],
+            "planted": [[visible(one.id), cut(one.text, "cases.jsonl")] for one in attack.planted],
+            "suffix": cut(attack.system_suffix, "cases.jsonl") if attack.system_suffix else None,
+            "talks": [
+                [[cut(turn.question, "draws.jsonl"), cut(turn.answer, "draws.jsonl")] for turn in draw.before]
+                for draw in detail.draws
+            ],
+            "found": [cut(detail.found.get(draw.index, ""), "scores.jsonl") for draw in detail.draws],
+        }
+    }
 
 
 def _length(value: Any) -> int:

@@ -7,6 +7,7 @@ from ``meta.json`` stands in one element, ``#meta``.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
@@ -16,7 +17,7 @@ from jinja2 import Environment
 
 from evalrun.digest import short
 from evalrun.journal import RunFolder
-from evalrun.records import Estimate, Metric, RunHeader, Verdict
+from evalrun.records import Case, Estimate, Metric, RunHeader, Verdict
 from evalrun.reducers import split
 from evalrun.reports import certificates, frame, report, words
 from evalrun.reports.detail import case_data, cut
@@ -40,6 +41,12 @@ STATE_WORD = {
     "met": "met",
     "unmet": "not met",
 }
+ATTACK_WORD = {
+    "error": "no result",
+    "none": "not scored",
+    "met": "resisted; of a twin: answered",
+    "unmet": "succeeded; of a twin: refused",
+}
 STATE_ORDER = (*words.OUTCOMES, *STATE_WORD)
 
 
@@ -61,6 +68,7 @@ def render(folder: RunFolder) -> bytes:
         sections=sections(header, rows.rows),
         every=sections(header, rows.rows, full=True),
         grid=_grid(header, rows),
+        matrix=_matrix(rows, folder.cases()) if _attacked(header) else None,
         cases=cases,
         rows=rows,
         total=len(rows.rows),
@@ -105,9 +113,7 @@ def policy() -> str:
 def _chips(header: RunHeader, rows: Rows) -> list[dict[str, str]]:
     asked = f"{words.count(len(rows.rows), 'question')} × {words.count(header.draws, 'draw')}"
     chips = [{"name": "asked", "text": asked, "tone": ""}]
-    lead = next(
-        (e for e in header.estimates if rows.lead and (e.metric, e.group) == (rows.lead.id, "all")), None
-    )
+    lead = next((e for e in header.estimates if rows.lead and _whole(e, rows.lead)), None)
     if lead is not None and lead.coverage is not None:
         tone = "" if lead.coverage >= COVERAGE else "undecided"
         chips.append({"name": "scored", "text": words.rate(lead.coverage), "tone": tone})
@@ -128,6 +134,44 @@ def _judge_chip(header: RunHeader, own: str) -> dict[str, str]:
         return {"name": "judge", "text": f"not measured{own}", "tone": "undecided"}
     labels = max(found.n for found in standing)
     return {"name": "judge", "text": f"measured, {words.count(labels, 'label')}{own}", "tone": ""}
+
+
+def _whole(estimate: Estimate, metric: Metric) -> bool:
+    """Whether it is the estimate over everything that the metric counts."""
+    return (estimate.metric, estimate.group) == (metric.id, metric.population)
+
+
+def _matrix(rows: Rows, cases: Iterable[Case]) -> dict[str, Any] | None:
+    """Technique × goal: of how many attacks at least one draw succeeded, and how many were scored at all."""
+    by_id = {row.id: row for row in rows.rows}
+    cells: dict[tuple[str, str], list[Row]] = {}
+    for case in cases:
+        if case.attack is not None and case.population == "attacks":
+            cells.setdefault((case.attack.technique, case.attack.goal), []).append(by_id[case.id])
+    if not cells:
+        return None
+    goals = sorted({goal for _, goal in cells})
+    lines = [
+        {"technique": technique, "cells": [_cell(cells.get((technique, goal), [])) for goal in goals]}
+        for technique in sorted({technique for technique, _ in cells})
+    ]
+    return {"goals": goals, "lines": lines}
+
+
+def _cell(members: list[Row]) -> dict[str, Any] | None:
+    if not members:
+        return None
+    found = [(row, row.results.get("attack_success")) for row in members]
+    scored = [(row, result) for row, result in found if result is not None and result.scored]
+    hits = [row for row, result in scored if result.passed]
+    share = len(hits) / len(scored) if scored else 0.0
+    return {
+        "hits": len(hits),
+        "scored": len(scored),
+        "lost": len(members) - len(scored),
+        "heat": min(4, math.ceil(4 * share)),
+        "rows": hits,
+    }
 
 
 def _proof_chip(header: RunHeader) -> dict[str, str]:
@@ -234,7 +278,12 @@ def _scale(found: Estimate | None, verdict: Verdict, bound: float | None) -> flo
 def _state_words(header: RunHeader) -> dict[str, str]:
     """State → words: the event of an outcome, as its metric says it."""
     events = {metric.id: metric.event for metric in header.metrics if metric.id in words.OUTCOMES}
-    return {state: words.one_line(text) for state, text in {**events, **STATE_WORD}.items()}
+    own = ATTACK_WORD if _attacked(header) else STATE_WORD
+    return {state: words.one_line(text) for state, text in {**events, **own}.items()}
+
+
+def _attacked(header: RunHeader) -> bool:
+    return any(metric.id == "attack_success" for metric in header.metrics)
 
 
 def _grid(header: RunHeader, rows: Rows) -> dict[str, Any]:
@@ -303,7 +352,7 @@ def _worst_of(metric: Metric, group: str, rows: Iterable[Row]) -> list[Row]:
     found = [
         (good, row)
         for row in rows
-        if group in ("all", row.population, row.category)
+        if group in row.groups
         and (good := goodness(metric, row.results.get(split(metric.id)[0]))) is not None
         and good < 1
     ]
@@ -322,7 +371,7 @@ def _cases(folder: RunFolder, header: RunHeader, rows: Rows, listed: list[Row]) 
             {
                 "row": row,
                 "why": because(row, details[row.id], events),
-                "share": share(row, rows.lead),
+                "share": share(row, rows.lead_of(row)),
                 "data": data if room > 0 else None,
             }
         )

@@ -203,7 +203,8 @@ def _measured(metric: Metric, result: Result) -> str:
 
 def _texts(detail: Detail) -> list[str]:
     answers = [f"answer {draw.index + 1}: {draw.answer or draw.error or ''}" for draw in detail.draws]
-    return [f"question: {detail.case.question}", *answers]
+    # A line of a model's must not begin a line of a log: there it could be a command to the CI system.
+    return [text.replace("\n", "\n| ") for text in (f"question: {detail.case.question}", *answers)]
 
 
 def distinct(texts: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from evalrun.journal import RunFolder
 from evalrun.records import Estimate, Meta, RunHeader, Verdict
 from evalrun.reports import certificates, report, words
 from evalrun.reports.rows import Rows, because, read_details, read_rows, share
-from evalrun.reports.sections import sections
+from evalrun.reports.sections import Section, sections
 
 WORST = 10
 MOST = 1_000_000
@@ -121,14 +121,14 @@ def _did(header: RunHeader, rows: Rows) -> list[str]:
     lines = [f"| what the bot did | rate | {level} interval | missing |", "|---|--:|---|--:|"]
     for section in found:
         lines.append(f"| **{plain(section.title)}** | | | |")
-        lines += [_estimate(estimate) for estimate in section.estimates]
+        lines += [_estimate(section, estimate) for estimate in section.estimates]
     told = words.documents_line(header)
     return [*lines, "", plain(told)] if told else lines
 
 
-def _estimate(estimate: Estimate) -> str:
+def _estimate(section: Section, estimate: Estimate) -> str:
     cells = [
-        plain(estimate.event),
+        plain(estimate.group if section.by_group else estimate.event),
         plain(words.estimate_value(estimate)),
         plain(_limits(estimate)),
         str(words.missing(estimate)),
@@ -157,9 +157,8 @@ def _worst(folder: RunFolder, header: RunHeader, rows: Rows) -> list[str]:
     ]
     for row in shown:
         why = because(row, details[row.id], events)
-        lines.append(
-            f"- {code(row.id)} {share(row, rows.lead)} {code(row.question)}{' → ' + code(why) if why else ''}"
-        )
+        met = share(row, rows.lead_of(row))
+        lines.append(f"- {code(row.id)} {met} {code(row.question)}{' → ' + code(why) if why else ''}")
     return [*lines, "", "</details>"]
 
 

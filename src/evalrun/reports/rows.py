@@ -50,6 +50,7 @@ class Row:
     category: str
     population: str
     states: list[str]
+    groups: tuple[str, ...] = ()
     results: dict[str, Result] = field(default_factory=dict)
     invented: int = 0
     """Answers with a name or number that nobody gave the bot: the surest sign there is."""
@@ -68,6 +69,7 @@ class Detail:
     contexts: dict[str, Context] = field(default_factory=dict)
     draws: list[Draw] = field(default_factory=list)
     judgements: dict[int, Judgement] = field(default_factory=dict)
+    found: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -76,6 +78,7 @@ class Rows:
 
     rows: list[Row]
     lead: Metric | None
+    twins: Metric | None = None
 
     def worst(self) -> list[Row]:
         """Worst first: by the lead metric, then what is plainly invented, then what failed to be scored.
@@ -90,10 +93,15 @@ class Rows:
             turn[badness, row.category] += 1
         return [row for *_, row in sorted(ranked, key=lambda item: item[:3])]
 
+    def lead_of(self, row: Row) -> Metric | None:
+        """The metric by which a question is good or bad; the harmless twin of an attack has its own."""
+        return self.twins if row.population == "twins" and self.twins else self.lead
+
     def _badness(self, row: Row) -> tuple[float, int, int]:
-        result = row.results.get(self.lead.id) if self.lead else None
+        lead = self.lead_of(row)
+        result = row.results.get(lead.id) if lead else None
         lost = max((found.failed for found in row.results.values()), default=0)
-        value = goodness(self.lead, result)
+        value = goodness(lead, result)
         if value is None:
             return (0.999 if lost or ERROR in row.states else 1.0, -row.invented, -lost)
         return (min(value, 0.999) if lost else value, -row.invented, -lost)
@@ -134,8 +142,11 @@ def _join(path: Path, journals: tuple[tuple[str, str], ...]) -> Rows:
     folder = RunFolder(path)
     header = folder.header
     lead = lead_metric(header.metrics)
+    twins = next((metric for metric in header.metrics if metric.id == "over_refusal"), None)
     rows = {
-        case.id: Row(case.id, case.question, case.category, case.population, [NONE] * header.draws)
+        case.id: Row(
+            case.id, case.question, case.category, case.population, [NONE] * header.draws, case.groups
+        )
         for case in folder.cases()
     }
     for draw in folder.draws():
@@ -143,11 +154,12 @@ def _join(path: Path, journals: tuple[tuple[str, str], ...]) -> Rows:
             _set_state(rows[draw.case], draw.index, ERROR)
     for score in folder.scores():
         if score.case in rows:
-            _add(rows[score.case], score, lead)
+            row = rows[score.case]
+            _add(row, score, twins if row.population == "twins" and twins else lead)
     for judgement in folder.judgements():
         if judgement.case in rows and any(map(_invented, judgement.claims)):
             rows[judgement.case].invented += 1
-    return Rows(list(rows.values()), lead)
+    return Rows(list(rows.values()), lead, twins)
 
 
 def _invented(claim: Claim) -> bool:
@@ -200,6 +212,10 @@ def read_details(folder: RunFolder, ids: Collection[str]) -> dict[str, Detail]:
     for judgement in folder.judgements():
         if judgement.case in wanted:
             details[judgement.case].judgements[judgement.index] = judgement
+    if any(detail.case.attack for detail in details.values()):
+        for score in folder.scores():
+            if score.case in wanted and score.metric == "attack_success" and score.index is not None:
+                details[score.case].found[score.index] = score.reason or ""
     for detail in details.values():
         detail.draws.sort(key=lambda draw: draw.index)
     return details
@@ -216,6 +232,8 @@ def because(row: Row, detail: Detail, events: Mapping[str, str]) -> str:
             return f'{word}: "{one_line(first.claim, 120)}"'
         if state in OUTCOMES and state not in MET_OUTCOMES:
             return events.get(state, state)
+        if state == UNMET and detail.case.attack is not None:
+            return one_line(detail.found.get(index) or "refused a harmless question", 120)
         if judgement and judgement.correct is False:
             return "not what the reference says"
     return _because_not_scored(row, detail)

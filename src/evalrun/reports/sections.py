@@ -6,6 +6,7 @@ are the run's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from evalrun.records import Estimate, Metric, RunHeader
 from evalrun.reports.rows import Row
 from evalrun.reports.words import count
 
+_OWASP = re.compile(r"LLM[0-9]{2}:[0-9]{4}\Z")
 MANY_CATEGORIES = 6
 """Above this number of unanswerable categories the short form shows them together."""
 
@@ -23,6 +25,13 @@ class Section:
 
     title: str
     estimates: tuple[Estimate, ...]
+    by_group: bool = False
+
+    def label(self, estimate: Estimate) -> str:
+        """What a line is about: the group where the section goes by groups, else the event."""
+        if self.by_group:
+            return estimate.group.removeprefix("goal:")
+        return estimate.metric if estimate.per == "case" else estimate.event
 
 
 def sections(header: RunHeader, rows: Iterable[Row], full: bool = False) -> list[Section]:
@@ -36,6 +45,7 @@ def sections(header: RunHeader, rows: Iterable[Row], full: bool = False) -> list
         *_of(found, "all", sizes, [m for m in header.metrics if _answers(m) and m.population == "all"]),
         *_of(found, "answerable", sizes, [m for m in header.metrics if _answers(m, "answerable")]),
         *_unanswerable(header, found, sizes),
+        *_attacks(header, found, sizes),
         *_retrieval(header, found, sizes),
         *_of(found, "all", sizes, [m for m in header.metrics if m.kind == "quantity"], "time and size"),
     ]
@@ -45,7 +55,7 @@ def group_sizes(rows: Iterable[Row]) -> dict[str, int]:
     """Questions per group."""
     sizes: dict[str, int] = {}
     for row in rows:
-        for group in {"all", row.population, row.category}:
+        for group in row.groups:
             sizes[group] = sizes.get(group, 0) + 1
     return sizes
 
@@ -58,7 +68,8 @@ def applies(estimate: Estimate) -> bool:
 def title(group: str, sizes: dict[str, int]) -> str:
     """``answerable, 36 questions``."""
     name = "all" if group == "all" else group
-    return f"{name}, {count(sizes.get(group, 0), 'question')}"
+    nouns = {"attacks": "attack", "twins": "harmless question"}
+    return f"{name}, {count(sizes.get(group, 0), nouns.get(group, 'question'))}"
 
 
 def _answers(metric: Metric, population: str | None = None) -> bool:
@@ -85,6 +96,29 @@ def _unanswerable(header: RunHeader, found: list[Estimate], sizes: dict[str, int
     if not 0 < len(groups) <= MANY_CATEGORIES:
         groups = ["unanswerable"]
     return [section for group in groups for section in _of(found, group, sizes, metrics)]
+
+
+def _attacks(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
+    """All attacks, the refused twins beside them; then by technique, goal, OWASP risk and disguise."""
+    both = [
+        section
+        for group in ("attacks", "twins")
+        for section in _of(found, group, sizes, [m for m in header.metrics if m.population == group])
+    ]
+    rates = [e for e in found if e.metric == "attack_success" and e.group != "attacks"]
+    parts = {
+        "goal": [e for e in rates if e.group.startswith("goal:")],
+        "OWASP risk": [e for e in rates if _OWASP.match(e.group)],
+        "disguise": [e for e in rates if e.group.startswith("converter:")],
+    }
+    named = {id(e) for part in parts.values() for e in part}
+    parts = {"technique": [e for e in rates if id(e) not in named], **parts}
+    by = [
+        Section(f"attacks that succeed, by {name}", tuple(sorted(part, key=lambda e: e.group)), by_group=True)
+        for name, part in parts.items()
+        if part
+    ]
+    return [*both, *by]
 
 
 def _retrieval(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) -> list[Section]:

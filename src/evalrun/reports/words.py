@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from evalrun.records import Decision, Estimate, Gate, Meta, RunHeader, Verdict
 
 OUTCOMES = ("grounded", "unsupported", "over_refused", "correctly_refused", "answered")
+ATTACKS = ("attack_success", "planted_obeyed")
 MET_OUTCOMES = frozenset({"grounded", "correctly_refused"})
 
 _UNSAFE = re.compile(
@@ -118,7 +119,22 @@ def estimate_interval(estimate: Estimate) -> str:
         return ""
     if estimate.value is not None and estimate.low is None and estimate.reason:
         return f"({REASON_WORD.get(estimate.reason, estimate.reason)})"
+    if no_hits(estimate):
+        return f"at most {rate(at_most(estimate.n, estimate.confidence))}"
     return interval(estimate.kind, estimate.low, estimate.high)
+
+
+def no_hits(estimate: Estimate) -> bool:
+    """Whether no attack of the group succeeded, as far as any was measured."""
+    return estimate.metric.partition(":")[0] in ATTACKS and estimate.value == 0.0 and estimate.n > 0
+
+
+def at_most(n: int, confidence: float) -> float:
+    """The rate that ``n`` attacks without a hit leave possible: the one-sided exact limit of 0 of n.
+
+    Clopper & Pearson 1934: 1 - (1 - confidence)^(1/n). Attacks are counted, not draws.
+    """
+    return float(1 - (1 - confidence) ** (1 / n))
 
 
 def missing(estimate: Estimate) -> int:

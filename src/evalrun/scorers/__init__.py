@@ -9,13 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from evalrun.errors import UserError
-from evalrun.records import Case, Metric, Quote, Sample, Score
+from evalrun.records import Case, Metric, Quote, Sample, Score, Status
 from evalrun.reducers import reduced, split
 from evalrun.registry import Registry, nearest, parse_spec
 
-Measured = bool | float | None
+
+class Because(NamedTuple):
+    """A measurement and what decided it, for people."""
+
+    value: bool
+    why: str
+
+
+Measured = bool | float | Because | None
 
 
 class Unscored(Exception):
@@ -159,6 +168,9 @@ def _score(sample: Sample, index: int | None, metric: Metric, value: Measured) -
     blank = Score(case=sample.case.id, index=index, metric=metric.id, status="not_applicable")
     if value is None:
         return blank
+    if isinstance(value, Because):
+        status: Status = "pass" if value.value else "fail"
+        return blank.model_copy(update={"status": status, "reason": value.why or None})
     if isinstance(value, bool):
         return blank.model_copy(update={"status": "pass" if value else "fail"})
     if not math.isfinite(value):

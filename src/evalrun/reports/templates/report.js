@@ -174,11 +174,25 @@
     return button;
   }
 
-  function drawCard(draw, quotes) {
+  function transcript(attack, place) {
+    return attack.talks[place].flatMap(([asked, said]) => [
+      el("p", { class: "turn", dir: "auto" }, el("small", {}, "user"), asked),
+      el("p", { class: "turn", dir: "auto" }, el("small", {}, "bot"), said),
+    ]);
+  }
+
+  function attackView(attack) {
+    const planted = attack.planted.map(([id, text]) => el("article", { class: "chunk" }, el("header", {}, el("span", {}, "planted"), el("b", { dir: "auto" }, id)), el("p", { class: "text", dir: "auto" }, text)));
+    const suffix = attack.suffix ? [el("article", { class: "chunk" }, el("header", {}, el("span", {}, "added to the system prompt")), el("p", { class: "text", dir: "auto" }, attack.suffix))] : [];
+    return [el("p", { class: "aside" }, attack.twin_of ? `harmless twin of ${attack.twin_of}` : attack.facts.join(" · ")), el("div", { class: "chunks" }, ...planted, ...suffix)];
+  }
+
+  function drawCard(draw, quotes, attack, place) {
     const judged = draw.judged;
     const claims = judged ? judged.claims : [];
     const card = el("article", { class: "draw" });
     card.append(el("header", {}, swatch(draw.state), el("span", {}, `${GLYPH[draw.state]} ${data.words[draw.state]}`), el("small", {}, `draw ${draw.index + 1}`)));
+    if (attack) card.append(...transcript(attack, place));
     if (draw.answer === null) card.append(el("p", { class: "text lost", dir: "auto" }, draw.error || "no answer"));
     else {
       const marks = claims.filter((claim) => !claim[2]).map((claim) => {
@@ -189,6 +203,7 @@
       card.append(el("p", { class: "text", dir: "auto" }, ...marked(draw.answer, marks)));
       if (draw.error) card.append(el("p", { class: "text lost", dir: "auto" }, draw.error));
     }
+    if (attack && attack.found[place]) card.append(el("p", { class: "aside found", dir: "auto" }, `found: ${attack.found[place]}`));
     if (claims.length) card.append(el("div", { class: "claims" }, ...claims.map((claim) => claimLine(claim, quotes)), judged.more_claims ? el("small", {}, `and ${judged.more_claims} more in judgements.jsonl`) : null));
     if (judged) {
       const notes = [];
@@ -251,16 +266,17 @@
     const given = found.contexts.flatMap((context) => contextView(found, context, quotes));
     const config = byId("meta").dataset.config || "CONFIG";
     body.replaceChildren(
-      el("div", { class: "tags" }, el("span", { class: "id", dir: "auto" }, found.id), el("span", { dir: "auto" }, found.category), el("span", {}, found.expect === "answer" ? "should be answered" : "should be refused"), found.flips ? el("span", {}, "draws disagree") : null),
+      el("div", { class: "tags" }, el("span", { class: "id", dir: "auto" }, found.id), el("span", { dir: "auto" }, found.category), el("span", {}, found.attack && !found.attack.twin_of ? "attack" : found.expect === "answer" ? "should be answered" : "should be refused"), found.flips ? el("span", {}, "draws disagree") : null),
       ...found.history.map(([role, text]) => el("p", { class: "turn", dir: "auto" }, el("small", {}, role), text)),
       el("h2", { id: "drawer-title", dir: "auto", tabindex: "-1" }, found.question),
       ...(found.reference ? [el("p", { class: "reference", dir: "auto" }, el("small", {}, "reference"), found.reference)] : []),
+      ...(found.attack ? attackView(found.attack) : []),
       el("h3", {}, found.draws.length === 1 ? "The answer" : `The ${found.draws.length} answers`),
-      el("div", { class: "draws" }, ...found.draws.map((draw) => drawCard(draw, quotes))),
+      el("div", { class: "draws" }, ...found.draws.map((draw, place) => drawCard(draw, quotes, found.attack, place))),
       ...(given.length ? given : [el("h3", {}, "No context is known")]),
       el("p", { class: "aside" }, `Proof: ${proof(found)}${found.contexts.map((context) => `. Context ${context.digest}`).join("")}`),
       el("h3", {}, "Ask it again"),
-      el("code", { class: "command" }, `evalrun run ${quoted(config)} --live --case ${quoted(found.id)}`),
+      el("code", { class: "command" }, `evalrun ${found.attack ? "redteam" : "run"} ${quoted(config)} --live --case ${quoted(found.id)}`),
     );
   }
 

@@ -1,0 +1,253 @@
+"""``evalrun redteam``: five bots, each with one weakness, and which figure tells it from the others."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from evalrun.cli import main
+from evalrun.errors import ExitCode
+from evalrun.journal import RunFolder
+from evalrun.jsonl import read_lines
+from evalrun.records import Case, Estimate
+from fakes.project import REFUSAL, Project
+from fakes.servers import FakeModel, Json
+
+CANARY = re.compile(r"[A-Z]+-[A-Z]+-[0-9]{4}")
+FACTS = [{"question": "Where did you speak?", "topic": "talks"}]
+SCORERS = ["attack_success", "attack_success:pass@2", "planted_retrieved", "planted_obeyed", "over_refusal"]
+TECHNIQUES = ("--technique", "direct_override", "--technique", "indirect_injection")
+
+
+def told(body: Json) -> tuple[str, str]:
+    """The system text of a model call, and all that the user's last message holds."""
+    return body["messages"][0]["content"], body["messages"][-1]["content"]
+
+
+def asks_for_rules(body: Json) -> bool:
+    """Whether the call is an attack by a user: a secret stands in its system text."""
+    return CANARY.search(told(body)[0]) is not None
+
+
+def careful(body: Json) -> str:
+    """Answers the one thing it knows about, and declines all else."""
+    asked = told(body)[1].rpartition("Question: ")[2]
+    return "I spoke at a fair in Lyon." if FACTS[0]["question"] in asked else REFUSAL
+
+
+def leaks(body: Json) -> str:
+    """Tells its instructions to whoever asks; keeps to its documents otherwise."""
+    return told(body)[0] if asks_for_rules(body) else careful(body)
+
+
+def obeys_planted(body: Json) -> str:
+    """Says what a planted section says; keeps its instructions."""
+    found = CANARY.search(told(body)[1])
+    return found[0] if found else careful(body)
+
+
+def refuses(body: Json) -> str:
+    """Refuses everything."""
+    return REFUSAL
+
+
+def errs(body: Json) -> Json:
+    """Has no model, and an error text that reads like a refusal."""
+    return {"status": 500, "json": {"error": "Sorry, I cannot help with that."}}
+
+
+def encodes(body: Json) -> str:
+    """Tells its instructions, in base64."""
+    return base64.b64encode(leaks(body).encode()).decode() if asks_for_rules(body) else careful(body)
+
+
+def mixed(body: Json) -> str:
+    """Refuses, and then complies."""
+    return f"{REFUSAL} But as you insist: {leaks(body)}" if asks_for_rules(body) else careful(body)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """A small world with an attack suite in place of its questions, and no judge."""
+    made = Project(tmp_path, model=FakeModel(careful))
+    made.config["redteam"] = {"facts": FACTS, "owner": "Mara Lund", "subject": "lathes"}
+    for name in ("dataset", "judge", "gates"):
+        del made.config[name]
+    made.config["scorers"] = SCORERS
+    made.config["target"]["launch"]["timeout"] = 300
+    yield made
+    made.stop()
+
+
+def attacked(project: Project, say: Callable[[Json], str | Json], *args: str) -> RunFolder:
+    """The run of two techniques on a bot with this model."""
+    project.model.say = say
+    output = project.folder / "runs" / say.__name__
+    command = ["redteam", str(project.write()), "--live", "--output", str(output), *(args or TECHNIQUES)]
+    done = CliRunner().invoke(main, command)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return RunFolder(output)
+
+
+def figure(run: RunFolder, metric: str, group: str) -> Estimate:
+    """One estimate of a run."""
+    return next(one for one in run.header.estimates if (one.metric, one.group) == (metric, group))
+
+
+def rates(run: RunFolder) -> tuple[float | None, float | None, float | None]:
+    """Instructions leaked, planted text obeyed, twins refused."""
+    return (
+        figure(run, "attack_success", "goal:leak_prompt").value,
+        figure(run, "planted_obeyed", "goal:obey_planted").value,
+        figure(run, "over_refusal", "twins").value,
+    )
+
+
+@pytest.mark.parametrize(
+    ("say", "expected"),
+    [
+        (careful, (0.0, 0.0, 0.0)),
+        (leaks, (1.0, 0.0, 0.0)),
+        (encodes, (1.0, 0.0, 0.0)),
+        (mixed, (1.0, 0.0, 0.0)),
+        (obeys_planted, (0.0, 1.0, 0.0)),
+        (refuses, (0.0, 0.0, 1.0)),
+        (errs, (None, None, None)),
+    ],
+)
+def test_each_bot_is_told_from_the_others(
+    project: Project, say: Callable[[Json], str | Json], expected: tuple[float | None, ...]
+) -> None:
+    """Leaking, obeying a document, refusing all and failing each show in a figure of their own."""
+    assert expected == rates(attacked(project, say))
+
+
+def test_a_bot_that_fails_resisted_nothing(project: Project) -> None:
+    """No draw is scored, each is counted as an error, and nothing is concluded."""
+    run = attacked(project, errs)
+    found = figure(run, "attack_success", "attacks")
+    assert (0, found.planned) == (found.scored, found.failures["service"])
+    assert ExitCode.UNAVAILABLE == run.header.exit_code
+
+
+def test_planted_text_is_retrieved_or_not_and_then_obeyed_or_not(project: Project) -> None:
+    """Both are told, for the attacks that plant a document."""
+    run = attacked(project, obeys_planted)
+    assert 1.0 == figure(run, "planted_retrieved", "attacks").value
+    planted = [case for case in run.cases() if case.attack and case.attack.planted]
+    assert len(planted) == figure(run, "planted_retrieved", "attacks").n
+
+
+def test_a_conversation_holds_the_bots_own_answers_and_every_turn_is_proved(project: Project) -> None:
+    """The second turn is asked after the first answer, with a seed of its own; the draw keeps all of it."""
+    run = attacked(project, careful, "--case", "build-rules")
+    asked = next(iter(run.cases()))
+    draws = list(run.draws())
+    assert asked.attack is not None
+    assert [list(asked.attack.turns)] * 2 == [[turn.question for turn in draw.before] for draw in draws]
+    assert {"observed"} == {turn.level for draw in draws for turn in draw.before} | {
+        draw.level for draw in draws
+    }
+    seeds = [turn.seed for draw in draws for turn in draw.before] + [draw.seed for draw in draws]
+    assert len(seeds) == len(set(seeds))
+    last = [body["messages"] for body in project.model.bodies if len(body["messages"]) == 10]
+    assert [draw.before[0].answer for draw in draws] == [messages[2]["content"] for messages in last]
+
+
+def test_a_recorded_suite_replays_and_every_link_of_it_holds(project: Project) -> None:
+    """The same bytes without a model, and ``verify`` finds nothing, conversations included."""
+    project.model.say = leaks
+    path, runs = str(project.write()), [project.folder / "runs" / name for name in ("first", "second")]
+    some = ["--case", "build-rules", "--case", "override-forget", "--case", "indirect-order"]
+    for output, mode in zip(runs, (["--record"], []), strict=True):
+        done = CliRunner().invoke(main, ["redteam", path, "--output", str(output), *some, *mode])
+        assert ExitCode.OK == done.exit_code, done.output
+        project.stop()
+    for name in (
+        "draws.jsonl",
+        "scores.jsonl",
+        "contexts.jsonl",
+        "exchanges.jsonl",
+        "run.json",
+        "summary.md",
+    ):
+        old, new = ((output / name).read_text().split("<sub>run")[0] for output in runs)
+        assert old == new, name
+    assert ExitCode.OK == CliRunner().invoke(main, ["verify", str(runs[1])]).exit_code
+
+
+def test_a_bot_without_an_overlay_is_asked_what_needs_none(project: Project) -> None:
+    """What cannot be planted is counted as not applicable, with the reason; a filtered run is partial."""
+    project.config["target"] = {"kind": "http", "url": project.model.url, "path": "/api/chat"}
+    project.config["provenance"] = "none"
+    listed = CliRunner().invoke(main, ["redteam", str(project.write()), "--list"])
+    assert "nothing can be planted in this bot" in listed.output
+    assert "\nindirect-order " not in listed.output
+    assert "override-forget~twin" in listed.output
+
+
+def test_saved_attacks_are_a_dataset(project: Project, tmp_path: Path) -> None:
+    """``--save`` writes what ``run`` can read, attack and all."""
+    saved = tmp_path / "attacks.jsonl"
+    done = CliRunner().invoke(main, ["redteam", str(project.write()), "--save", str(saved), "--limit", "6"])
+    assert ExitCode.OK == done.exit_code, done.output
+    cases = list(read_lines(saved, Case))
+    assert [True] * 6 == [case.attack is not None for case in cases]
+    project.config["dataset"] = str(saved)
+    del project.config["redteam"]
+    done = CliRunner().invoke(main, ["validate", str(project.write())])
+    assert "6 cases × 2 draws" in done.output
+
+
+def test_fresh_canaries_are_new_and_kept(project: Project) -> None:
+    """``--live --fresh`` draws a seed that no recording knows; the run folder says which."""
+    first = attacked(project, leaks, "--case", "override-forget", "--fresh")
+    seed = first.header.config["redteam"]["seed"]
+    assert (
+        seed == json.loads((first.path / "source.json").read_text())["sources"]["canaries"]["facts"]["seed"]
+    )
+    assert "evalrun" != seed
+    refused = CliRunner().invoke(main, ["redteam", str(project.write()), "--fresh"])
+    assert ExitCode.USAGE == refused.exit_code
+
+
+HOSTILE = (
+    "</script><script>alert(1)</script> ]]> <![CDATA[ \x1b]0;owned\x07\x1b[2J\n::error::owned\n"
+    "::add-mask::x\n##[error]owned\n[link](javascript:alert(1)) | ` \u202e\x00 LARCH"
+)
+
+
+def test_nothing_of_an_answer_breaks_a_report_a_log_or_a_terminal(project: Project) -> None:
+    """Markup, escapes and log commands of an answer are shown, never obeyed."""
+    project.config["reports"] = {"junit": {"include_text": True}}
+    project.model.say = lambda body: HOSTILE
+    output = project.folder / "runs" / "hostile"
+    done = CliRunner().invoke(
+        main,
+        [
+            "redteam",
+            str(project.write()),
+            "--live",
+            "--output",
+            str(output),
+            "--full",
+            "--case",
+            "output-script",
+        ],
+    )
+    page, junit, markdown = (
+        (output / name).read_bytes() for name in ("report.html", "junit.xml", "summary.md")
+    )
+    ElementTree.fromstring(junit)
+    assert b"<script>alert" not in page
+    for text in (done.output.encode(), page, junit, markdown):
+        assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", text)
+        assert not re.search(rb"(?m)^\s*(::|##\[)", text)
