@@ -10,8 +10,7 @@ import json
 from importlib import resources
 from typing import Any
 
-from evalrun.labels import Label, LabelHeader
-from evalrun.records import Case
+from evalrun.records import Case, Label, LabelHeader
 from evalrun.scorers import SCORERS
 from evalrun.settings import RunConfig, TargetConfig
 from evalrun.targets import TARGETS

@@ -38,7 +38,7 @@ def test_labels_chosen_by_verdict_say_what_is_right_among_each() -> None:
     """No sensitivity, no agreement, no kappa: such a sample has none to give."""
     found = certificate(9, 1, 4, 6, "by_verdict")
     assert (
-        '.90 [.55, .998] of its "refused" are so by the labels, .40 [.12, .74] of its "answered"'
+        '.90 [.55, .997] of its "refused" are so by the labels, .40 [.12, .74] of its "answered"'
         == told.sure(found)
     )
     assert "" == told.agreed(found)
