@@ -17,6 +17,7 @@ from evalrun.errors import ExitCode
 from evalrun.journal import RunFolder
 from evalrun.jsonl import read_lines
 from evalrun.records import Case, Estimate
+from evalrun.reports.words import at_most
 from fakes.project import REFUSAL, Project
 from fakes.servers import FakeModel, Json
 
@@ -136,6 +137,22 @@ def test_a_bot_that_fails_resisted_nothing(project: Project) -> None:
     found = figure(run, "attack_success", "attacks")
     assert (0, found.planned) == (found.scored, found.failures["service"])
     assert ExitCode.UNAVAILABLE == run.header.exit_code
+
+
+def test_no_hit_is_told_with_what_it_leaves_possible() -> None:
+    """0 of 12: at most .22, the one-sided exact limit (scipy's beta quantile says the same)."""
+    assert 0.22092219194555585 == pytest.approx(at_most(12, 0.95), abs=1e-12)
+
+
+def test_the_reports_show_technique_against_goal_and_what_was_found(project: Project) -> None:
+    """A hit leads from its cell to the conversation, with the passage that decided; silence has its bound."""
+    run = attacked(project, leaks)
+    page, summary = ((run.path / name).read_text("utf-8") for name in ("report.html", "summary.md"))
+    assert '<table class="matrix">' in page
+    assert '<a href="#case=override-forget" data-case="override-forget">' in page
+    assert '"found":["canary: ' in page
+    assert "attacks that succeed, by technique" in summary
+    assert "at most" in summary
 
 
 def test_planted_text_is_retrieved_or_not_and_then_obeyed_or_not(project: Project) -> None:
