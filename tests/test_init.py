@@ -19,6 +19,8 @@ from evalrun.cli import main
 from evalrun.errors import ExitCode
 from evalrun.journal import RunFolder
 from evalrun.starter import CONFIG, KINDS, QUESTIONS, RUBRIC, SCHEMA, WORKFLOW, Answers, files_of
+from fakes.model_servers import OpenAIServer
+from fakes.servers import Json
 
 ROOT = Path(__file__).parent.parent
 BOT = Path(__file__).parent / "fakes" / "odd_bot.py"
@@ -172,3 +174,59 @@ def test_the_ten_questions_are_cases_of_both_kinds() -> None:
     lines = [json.loads(line) for line in files_of(answers)[QUESTIONS].splitlines()]
     assert 10 == len({line["id"] for line in lines})
     assert 4 == sum(line.get("expect") == "refuse" for line in lines)
+
+
+PROGRAM = """\
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    print(json.dumps({"id": asked["id"], "answer": "I don't have information about that."}), flush=True)
+"""
+FUNCTION = "async def answer(question):\n    return {'answer': 'The library is open from ten to six.'}\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "name", "source"),
+    [
+        ("command", ["--command", f"'{sys.executable}' bot.py"], "bot.py", PROGRAM),
+        ("python", ["--function", "odd_function:answer"], "odd_function.py", FUNCTION),
+    ],
+)
+def test_what_it_writes_for_a_program_or_a_function_runs(
+    kind: str, options: list[str], name: str, source: str, tmp_path: Path
+) -> None:
+    """From DIR, where bot and config lie."""
+    (tmp_path / name).write_text(source, "utf-8")
+    begun = call("init", str(tmp_path), "--target", kind, *options)
+    assert 0 == begun.exit_code, begun.output
+    done = call("run", str(tmp_path / CONFIG), "--output", str(tmp_path / "out"), "--draws", "1")
+    assert 0 == done.exit_code, done.output
+    rates = {(e.metric, e.group): e.value for e in RunFolder(tmp_path / "out").header.estimates}
+    assert (1.0 if kind == "command" else 0.0) == rates["refusal_rule", "all"]
+
+
+def test_what_it_writes_for_a_model_runs(tmp_path: Path) -> None:
+    """Behind OpenAI's wire; its key is named, never written."""
+    asked = []
+
+    def say(body: Json) -> str:
+        asked.append(body)
+        return "I don't have information about that."
+
+    model = OpenAIServer(say)
+    url = model.start()
+    try:
+        begun = call("init", str(tmp_path), "--target", "openai", "--url", url, "--model", "small")
+        assert 0 == begun.exit_code, begun.output
+        done = call("run", str(tmp_path / CONFIG), "--output", str(tmp_path / "out"), "--draws", "1")
+    finally:
+        model.stop()
+    assert 0 == done.exit_code, done.output
+    assert {"small"} == {body["model"] for body in asked}
+
+
+def test_what_it_writes_for_a_ragbot_is_valid(tmp_path: Path) -> None:
+    """Its contexts are claimed at the least, and new numbers and names are looked for."""
+    done = call("init", str(tmp_path), "--target", "ragbot", "--url", "http://127.0.0.1:8765")
+    assert 0 == done.exit_code, done.output
+    assert "\n  - novel_terms" in (tmp_path / CONFIG).read_text("utf-8")

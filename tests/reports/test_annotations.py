@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from evalrun.cli import main
 from evalrun.journal import RunFolder
-from evalrun.reports.annotations import MOST, annotations, command
+from evalrun.reports.annotations import MOST, command, workflow_commands
 from evalrun.reports.words import without_commands
 
 FORM = re.compile(r"::(error|warning|notice) title=([^:,\r\n]*)::([^\r\n]*)\Z")
@@ -17,7 +17,7 @@ INJECTION = "x\n::stop-commands::abc\r\n::set-env name=PATH::/evil%0A::error::\u
 
 def test_a_gate_that_fails_is_an_error_and_one_undecided_as_it_counts(quality: RunFolder) -> None:
     """Those that hold are not told; the worst questions are notices."""
-    lines = annotations(quality)
+    lines = workflow_commands(quality)
     levels = [FORM.match(line) for line in lines]
     assert all(levels)
     red = [verdict for verdict in quality.header.verdicts if verdict.red]
@@ -28,7 +28,7 @@ def test_a_gate_that_fails_is_an_error_and_one_undecided_as_it_counts(quality: R
 
 def test_hostile_text_commands_nothing(hostile: RunFolder) -> None:
     """Each line is one command of ours, whatever stands in questions, answers, notes and errors."""
-    lines = annotations(hostile)
+    lines = workflow_commands(hostile)
     assert lines
     assert [] == [line for line in lines if not FORM.match(line) or len(line.splitlines()) != 1]
     counts = {level: sum(line.startswith(f"::{level} ") for line in lines) for level in ("error", "notice")}
@@ -57,4 +57,4 @@ def test_the_command_prints_them_and_nothing_else(quality: RunFolder) -> None:
     """Its exit code is 0: the run had its own."""
     done = CliRunner().invoke(main, ["report", str(quality.path), "--annotations", "github"])
     assert 0 == done.exit_code
-    assert annotations(quality) == done.output.splitlines()
+    assert workflow_commands(quality) == done.output.splitlines()

@@ -154,12 +154,12 @@ def report(folder: Path, full: bool, as_json: bool, annotations: str | None) -> 
     """Write the reports of a RUN anew and show it again; its exit code is that of the run."""
     from evalrun.journal import RunFolder
     from evalrun.reports import write_reports
-    from evalrun.reports.annotations import annotations as commands_of
+    from evalrun.reports.annotations import workflow_commands
     from evalrun.reports.console import print_json, print_run
 
     run_folder = RunFolder(folder)
     if annotations is not None:
-        for line in commands_of(run_folder):
+        for line in workflow_commands(run_folder):
             click.echo(line)
         return
     code = run_folder.header.exit_code

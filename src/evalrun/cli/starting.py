@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
@@ -92,7 +92,7 @@ def init(
         "command": tuple(shlex.split(program or "")),
         "function": function,
     }
-    chosen = kind or _ask("--target", "What kind of bot is it", _KINDS[0], _KINDS)
+    chosen = kind or cast("Kind", _ask("--target", "What kind of bot is it", _KINDS[0], _KINDS))
     _refuse_strange(chosen, given)
     details = given | _details(chosen, given)
     answers = Answers.model_validate(

@@ -19,7 +19,7 @@ MOST = 10
 _TEXT_MOST = 1000
 
 
-def annotations(folder: RunFolder) -> list[str]:
+def workflow_commands(folder: RunFolder) -> list[str]:
     """The commands of a run, at most ten of each level; the tenth says how many more there are."""
     header = folder.header
     told = [*_gates(header), *_errors(header), *_worst(folder, header)]
