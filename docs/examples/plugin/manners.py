@@ -6,13 +6,13 @@ from evalrun.records import Metric, Sample
 from evalrun.reports import report
 from evalrun.scorers import SCORERS, Scorer
 
-SHORT = 11
-METRIC = Metric(id="brief", event=f"at most {SHORT} words", kind="rate", better="higher")
+SHORT = 58
+METRIC = Metric(id="brief", event=f"at most {SHORT} characters", kind="rate", better="higher")
 
 
 def is_brief(sample: Sample) -> dict[str, bool]:
     """Metric → value: true or false for a rate, a number in [0, 1] for a score, None: does not apply."""
-    return {METRIC.id: len((sample.draw.answer or "").split()) <= SHORT}
+    return {METRIC.id: len(sample.draw.answer or "") <= SHORT}
 
 
 @SCORERS("brief")
@@ -26,5 +26,5 @@ def brief(k: int | None) -> Scorer:
 @report("long-answers.txt")
 def long_answers(folder: RunFolder) -> bytes:
     """The answers that are too long, one a line."""
-    long = [draw for draw in folder.draws() if len((draw.answer or "").split()) > SHORT]
+    long = [draw for draw in folder.draws() if len(draw.answer or "") > SHORT]
     return "".join(f"{draw.case}: {draw.answer!r}\n" for draw in long).encode()

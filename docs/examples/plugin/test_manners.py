@@ -15,6 +15,6 @@ def said(answer: str) -> str:
 
 
 def test_brief() -> None:
-    """Eleven words pass, twelve do not."""
-    assert "pass" == said("word " * 11)
-    assert "fail" == said("word " * 12)
+    """58 characters pass, 59 do not."""
+    assert "pass" == said("x" * 58)
+    assert "fail" == said("x" * 59)
