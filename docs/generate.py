@@ -161,13 +161,17 @@ def scorers_page() -> str:
 def targets_page() -> str:
     """Every target and its options."""
     intro = "Kinds for `target:` of a config. Keys that every target has: [config](config.md#target)."
-    parts = []
+    parts: list[str] = []
+    nested: dict[str, Any] = {}
     for name, target in TARGETS:
         schema = target.Options.model_json_schema()
         schema["properties"].pop("kind")
-        rows = fields(schema, {})
+        links = sections_of(schema)
+        nested |= {path: schema["$defs"][inner] for inner, path in links.items()}
         about = [plain(target.__doc__), plain(target.Options.__doc__)]
-        parts += [f"## {name}", *about, table(FIELD_HEAD, rows)]
+        parts += [f"## {name}", *about, table(FIELD_HEAD, fields(schema, links))]
+    for path, schema in nested.items():
+        parts += [f"## {path}", plain(schema["description"]), table(FIELD_HEAD, fields(schema, {}))]
     return page("Targets", intro, *parts)
 
 
@@ -312,7 +316,8 @@ def kind_of(schema: Mapping[str, Any], links: Links) -> str:
     if "enum" in schema or "const" in schema:
         return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
     if schema.get("type") == "array":
-        return f"list of {kind_of(schema.get('items', {}), links)}"
+        inner = schema.get("items") or schema.get("prefixItems", [{}])[0]
+        return f"list of {kind_of(inner, links)}"
     if schema.get("type") == "object":
         inner = schema.get("additionalProperties")
         return f"mapping to {kind_of(inner, links)}" if isinstance(inner, dict) and inner else "mapping"

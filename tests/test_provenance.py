@@ -12,9 +12,15 @@ import pytest
 from evalrun.digest import context_block
 from evalrun.provenance import (
     ChainBroken,
+    Cut,
+    NoContext,
     PromptCut,
+    Rule,
+    answers_match,
     check_block,
     check_whole,
+    context_between,
+    context_on_wire,
     prove_observed,
     prove_on_wire,
     prove_reported,
@@ -186,7 +192,7 @@ def on_wire(
     *calls: Exchange, context: Context = GRADED, fenced: bool = False, answer: str = "In Lyon."
 ) -> Any:
     """The exchange that proves the answer, of a bot that promises no fence."""
-    return prove_on_wire(calls, CASE, context, answer, fenced=fenced)
+    return prove_on_wire(calls, CASE, context, answer, Rule(fenced=fenced))
 
 
 def test_a_bot_without_a_fence_is_proved_by_its_chunks() -> None:
@@ -232,3 +238,102 @@ def test_a_cut_call_proves_nothing_there_either() -> None:
     texts = " ".join(chunk.text for chunk in GRADED.chunks)
     with pytest.raises(PromptCut):
         on_wire(call(prompt(texts), done_reason="length"))
+
+
+# ---------------------------------------------------------------- how the output relates to the answer
+
+
+@pytest.mark.parametrize(
+    ("output", "answer", "least"),
+    [
+        ("In Lyon.", " In Lyon.\n", "exact"),
+        ("In **Lyon**.", "in  lyon.", "normalised"),
+        ("- Use `nox`, see [docs](http://x/y)", "Use nox, see docs", "normalised"),
+        ("In Lyon.", "Good question! In **Lyon**. [1]", "contains"),
+        ('{"answer": "In Lyon."}', "In Lyon.", "contains"),
+        ("In Lyon.", "In Paris.", "none"),
+        ("art", "It starts in Lyon.", "none"),
+        ("", "In Lyon.", "none"),
+        ("**", "In Lyon.", "none"),
+    ],
+)
+def test_an_answer_is_matched_as_far_as_is_asked(output: str, answer: str, least: str) -> None:
+    """What a stricter way matches a looser one does; parts of words and nothing at all match nowhere."""
+    ways = ("exact", "normalised", "contains")
+    found = [way for way in ways if answers_match(output, answer, way)]
+    assert list(ways[ways.index(least) :] if least in ways else ()) == found
+
+
+def test_a_call_is_told_by_its_content() -> None:
+    """Of several calls the one that holds the chunks and said the answer; two such leave it open."""
+    loose = Rule(match="contains")
+    texts = " ".join(chunk.text for chunk in GRADED.chunks)
+    right, rewriting = call(prompt(texts)), call("Which place?", "Lyon", "r")
+    assert right == prove_on_wire([rewriting, right], CASE, GRADED, "**In Lyon.**", loose)
+    checking = call(prompt(texts), "Lyon", "c")
+    assert None is prove_on_wire([right, checking], CASE, GRADED, "**In Lyon.**", loose)
+
+
+# ---------------------------------------------------------------- a context cut out of the prompt
+
+CUT = Cut.model_validate({"from": "tap", "between": ["Sources:", "Question:"], "split": "---"})
+CUTTING = Rule(match="normalised", cut=CUT)
+SOURCES = "Sources:\nOne. \n---\n Two.\n\n"
+
+
+def test_a_context_is_cut_out_of_the_prompt() -> None:
+    """Between the marks, at the split, without space around; the chunks are numbered, and it is the proof."""
+    right, rewriting = call(prompt(SOURCES)), call("Where, exactly?", "Where?", "r")
+    cut = context_on_wire([rewriting, right], CASE, "in lyon.", CUTTING)
+    assert [("1", "One."), ("2", "Two.")] == [(chunk.id, chunk.text) for chunk in cut.chunks]
+    assert cut.numbered
+    assert right == prove_on_wire([rewriting, right], CASE, cut, "in lyon.", CUTTING)
+    other = Context.of((Chunk(id="1", text="One."),))
+    assert None is prove_on_wire([right], CASE, other, "in lyon.", CUTTING)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Question: x", "no prompt of this draw holds 'Sources:'"),
+        ("Sources: x", "'Question:' 0 times"),
+        ("Sources: x Sources: y Question: z", "'Sources:' 2 times"),
+        ("Sources: a Question: b Question: c", "'Question:' 2 times"),
+    ],
+)
+def test_a_mark_that_is_not_there_once_is_an_error(text: str, reason: str) -> None:
+    """A document or a question that writes the marks itself makes no context of its own."""
+    with pytest.raises(NoContext, match=reason):
+        context_on_wire([call(text)], CASE, "In Lyon.", CUTTING)
+
+
+def test_one_mark_may_open_and_close() -> None:
+    """Then it is there twice, no more; nothing between them is a context without chunks."""
+    cut = Cut.model_validate({"from": "tap", "between": ["'''"] * 2})
+    one = context_between(["a ''' b ''' c"], cut)
+    assert one is not None
+    assert ["b"] == [chunk.text for chunk in one.chunks]
+    assert Context.of(()).chunks == getattr(context_between(["'''\n'''"], cut), "chunks", None)
+    with pytest.raises(NoContext, match="2 times instead of once"):
+        context_between(["''' b ''' c '''"], cut)
+
+
+def test_calls_that_leave_the_context_open_prove_nothing() -> None:
+    """Another answer than the model's keeps the context and loses the proof; two contexts are an error."""
+    right, same = (call(prompt(SOURCES), key=key) for key in "ab")
+    cut = context_on_wire([right], CASE, "In Graz.", CUTTING)
+    assert None is prove_on_wire([right], CASE, cut, "In Graz.", CUTTING)
+    assert cut == context_on_wire([right, same], CASE, "In Lyon.", CUTTING)
+    assert None is prove_on_wire([right, same], CASE, cut, "In Lyon.", CUTTING)
+    other = call(prompt("Sources: Three."), key="c")
+    with pytest.raises(NoContext, match="2 different contexts"):
+        context_on_wire([right, other], CASE, "In Lyon.", CUTTING)
+    with pytest.raises(NoContext, match="no model call"):
+        context_on_wire([], CASE, "In Lyon.", CUTTING)
+
+
+def test_a_cut_answer_proves_nothing_either() -> None:
+    """Also of a context that is cut out of the prompt."""
+    short = call(prompt(SOURCES), done_reason="length")
+    with pytest.raises(PromptCut):
+        prove_on_wire([short], CASE, context_on_wire([short], CASE, "In Lyon.", CUTTING), "In Lyon.", CUTTING)

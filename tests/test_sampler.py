@@ -11,6 +11,7 @@ from evalrun.cassette import Address
 from evalrun.digest import draw_digest, tagged
 from evalrun.errors import UnavailableError
 from evalrun.http import Watch
+from evalrun.provenance import Rule
 from evalrun.records import Case, Chunk, Context, Message, Reply, Usage
 from evalrun.sampler import Sampler, Seeds
 from evalrun.targets import BadReply, Offers
@@ -22,6 +23,8 @@ OTHER = Context.of((Chunk(id="c", text="C."),))
 
 class FakeTarget:
     """A bot that returns what it is given to return; counts its retrievals."""
+
+    rule = Rule()
 
     def __init__(self, reply: Reply | Exception, context: Context | Exception | None = CONTEXT) -> None:
         self.offers = Offers(retrieval=context is not None, seed=True)

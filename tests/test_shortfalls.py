@@ -100,3 +100,14 @@ def test_a_bot_that_cannot_be_asked_is_told_at_load(tmp_path: Path, target: Any,
     """With the place in the config."""
     with pytest.raises(InputError, match=message):
         plan(tmp_path, target)
+
+
+def test_a_context_from_the_tap_needs_the_tap(tmp_path: Path) -> None:
+    """Nothing can be cut out of prompts that nobody sees; beside contexts of its own it is one too many."""
+    cut = {"from": "tap", "between": ["Sources:", "Question:"]}
+    with pytest.raises(InputError, match=r"'target\.context' is cut out of the bot's model calls, and none"):
+        plan(tmp_path, http(context=cut))
+    program = {"kind": "command", "command": ["x"], "env": {"MODEL_URL": "{tap}"}, "context": cut}
+    assert plan(tmp_path, program).shortfalls[0].startswith("no ids: recall@2 cannot be measured by ids")
+    with pytest.raises(InputError, match="stands beside 'contexts': keep one of them"):
+        plan(tmp_path, program | {"contexts": "docs"})

@@ -55,7 +55,8 @@ def load_config(
     _import_plugins(document)
     config = _checked(document, env, options_of or _registered_options, check_scorer)
     deepest = getattr(config.target.options, "k", None)
-    if found := [*ks_too_large(config, deepest), *_gates_twice(config), *_two_baselines(config)]:
+    found = [*_cut_from_nothing(config), *ks_too_large(config, deepest), *_gates_twice(config)]
+    if found := [*found, *_two_baselines(config)]:
         raise InputError(found)
     return config
 
@@ -238,6 +239,15 @@ def ks_too_large(config: RunConfig, limit: Any) -> list[Problem]:
         for loc, spec in named
         if (parse_spec(split(spec)[0])[1] or 0) > limit
     ]  # fmt: skip
+
+
+def _cut_from_nothing(config: RunConfig) -> list[Problem]:
+    """A context that is to be cut out of prompts which nobody sees."""
+    if getattr(config.target.options, "context", None) is None or config.target.tapped:
+        return []
+    where, key = config.where("target", "context"), "env" if config.target.kind == "command" else "launch.env"
+    message = "'target.context' is cut out of the bot's model calls, and none of them passes the tap"
+    return [Problem(where, message, f'give it "{{tap}}" as its model\'s base URL, as in target.{key}')]
 
 
 def _gates_twice(config: RunConfig) -> list[Problem]:

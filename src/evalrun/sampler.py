@@ -15,7 +15,14 @@ from evalrun.cassette import Address
 from evalrun.digest import context_digest, draw_digest, tagged, utf8
 from evalrun.errors import UnavailableError
 from evalrun.http import Watch
-from evalrun.provenance import ChainBroken, PromptCut, prove_on_wire, prove_reported
+from evalrun.provenance import (
+    ChainBroken,
+    NoContext,
+    PromptCut,
+    context_on_wire,
+    prove_on_wire,
+    prove_reported,
+)
 from evalrun.records import LEVELS, Case, Context, Draw, Exchange, Level, Reply, Turn
 from evalrun.tap import Tap
 from evalrun.targets import Target
@@ -132,6 +139,8 @@ class Sampler:
             return failed(f"recording: {miss.message}" if miss else f"service: {error.message}")
         except PromptCut as error:
             return failed(f"cut: {error}")
+        except NoContext as error:
+            return failed(f"context: {error}")
         except ChainBroken as error:
             return failed(f"provenance: {error}", broken=True)
 
@@ -149,6 +158,8 @@ class Sampler:
             raise ChainBroken("the bot answered from another context than the one it retrieved")
         context = sent if sent is not None else reply.context
         seen = self._tap.seen(address) if self._tap else ()
+        if self._target.rule.cut is not None:
+            context = context_on_wire(seen, case, answer, self._target.rule)
         level, proof = self._proved(case, context, reply, answer, seen)
         digest = context.digest if context else None
         draw = empty.model_copy(
@@ -187,7 +198,7 @@ class Sampler:
         if context is None:
             return "none", None
         if self._tap is not None:
-            proof = prove_on_wire(seen, case, context, answer, fenced=self._target.fenced, whole=whole)
+            proof = prove_on_wire(seen, case, context, answer, self._target.rule, whole=whole)
             return ("observed", proof) if proof else ("claimed", None)
         if reply.prompt is not None:
             prove_reported(reply.prompt, case, context)

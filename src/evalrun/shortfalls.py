@@ -115,7 +115,7 @@ def _lost(scorer: Scorer, config: RunConfig, cases: Sequence[Case]) -> tuple[str
     """Why a scorer can measure nothing here and what to do; None if it can."""
     offers, best = offers_of(config), best_level(config)
     if "context" in scorer.needs and not offers.contexts:
-        return "the bot returns no contexts", "say where they are in a reply with target.contexts, or drop it"
+        return "the bot returns no contexts", "name them by target.contexts or target.context, or drop it"
     if "ids" in scorer.needs and not offers.ids and all(map(named_by_ids, filter(scorer.applies, cases))):
         return "the bot's contexts have no ids", 'name what is relevant by quotes: [{"quote": "…"}]'
     if _all_judged(scorer) and LEVELS.index(best) < LEVELS.index(config.provenance):

@@ -27,7 +27,15 @@ from evalrun.journal import RunFolder
 from evalrun.judge import Judge
 from evalrun.judge.rubric import load_rubric
 from evalrun.models import model, split_spec
-from evalrun.provenance import ChainBroken, PromptCut, prove_on_wire, prove_reported
+from evalrun.provenance import (
+    ChainBroken,
+    NoContext,
+    PromptCut,
+    Rule,
+    context_on_wire,
+    prove_on_wire,
+    prove_reported,
+)
 from evalrun.records import Case, Context, Draw, Exchange, Judgement, RunHeader, Sample, Score, Turn
 from evalrun.registry import UnknownName
 from evalrun.scorers import Scorer, build_all, score
@@ -73,6 +81,13 @@ class Stored:
     def by_key(self) -> dict[tuple[str | None, int | None, str], Exchange]:
         """(case, draw, key) → exchange."""
         return {(line.case, line.draw, line.key): line for line in self.exchanges}
+
+    @cached_property
+    def rule(self) -> Rule:
+        """What proves a draw of this run's bot."""
+        kind = str(self.header.bot.get("kind"))
+        fenced = kind in TARGETS.names() and TARGETS.get(kind).fenced
+        return Rule.of(self.header.config.get("target") or {}, fenced=fenced)
 
     def earlier_of(self, draw: Draw) -> tuple[Context, ...]:
         """The contexts of a draw's earlier turns."""
@@ -207,9 +222,10 @@ def _proof(
         yield "context: the one it was answered from is not in contexts.jsonl"
         return
     try:
+        if stored.rule.cut and context_on_wire(seen, case, answer, stored.rule).digest != context.digest:
+            yield "context: it is not the one that stands in the prompt"
         if said.level == "observed":
-            fenced = TARGETS.get(str(stored.header.bot.get("kind"))).fenced
-            proof = prove_on_wire(seen, case, context, answer, fenced=fenced, whole=case.attack is None)
+            proof = prove_on_wire(seen, case, context, answer, stored.rule, whole=case.attack is None)
             if proof is None:
                 yield "proof: no model call on the wire proves this draw"
             elif proof.key != said.exchange:
@@ -218,7 +234,7 @@ def _proof(
                 yield "exchange: the finish reason is not that of the reply"
         elif said.level == "reported":
             prove_reported(said.prompt or (), case, context)
-    except (ChainBroken, PromptCut) as error:
+    except (ChainBroken, NoContext, PromptCut) as error:
         yield f"proof: {error}"
 
 

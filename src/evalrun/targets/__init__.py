@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from evalrun.errors import UnavailableError
 from evalrun.http import Limits, Watch
+from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Record, Reply
 from evalrun.registry import Registry
 
@@ -82,6 +83,11 @@ class Target(ABC):
     fenced: ClassVar[bool] = False
     is_model: ClassVar[bool] = False
     offers: Offers
+
+    @property
+    def rule(self) -> Rule:
+        """What proves a draw."""
+        return Rule(fenced=self.fenced)
 
     @property
     def retries(self) -> int:

@@ -16,9 +16,10 @@ from pydantic import Field
 from evalrun.errors import UnavailableError
 from evalrun.http import Watch
 from evalrun.process import Process
+from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
 from evalrun.targets import TARGETS, BadReply, Setting, Target
-from evalrun.targets.wire import Reading, WireOptions, filled, shown, values_of
+from evalrun.targets.wire import BotOptions, Reading, filled, shown, values_of
 
 _WHAT = "target.command"
 _CHUNK = 1 << 16
@@ -27,7 +28,7 @@ _HOPELESS = 10
 """Ends without a single answer ever, after which a program is not started again."""
 
 
-class CommandOptions(WireOptions):
+class CommandOptions(BotOptions):
     """``target`` of a config for a program.
 
     It is started once in the config's folder, reads one JSON object a line and writes one a line: ``body``
@@ -74,6 +75,11 @@ class Command(Target):
         self._pending: dict[int, asyncio.Future[Any]] = {}
         self._asked = self._answered = self._ended = self._retries = 0
         self._last_words = ""
+
+    @property
+    def rule(self) -> Rule:
+        """What proves a draw."""
+        return self._options.rule
 
     @property
     def retries(self) -> int:

@@ -15,16 +15,17 @@ from pydantic import Field, field_serializer
 
 from evalrun.errors import UnavailableError
 from evalrun.http import BotUrl, Service, Watch
+from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
 from evalrun.targets import TARGETS, Setting, Target
-from evalrun.targets.wire import Reading, WireOptions, body_values, filled, values_of
+from evalrun.targets.wire import BotOptions, Reading, body_values, filled, values_of
 
 HIDDEN = "[hidden]"
 _SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|passw|session|credential", re.IGNORECASE)
 _SECRET_LENGTH = 6
 
 
-class HttpOptions(WireOptions):
+class HttpOptions(BotOptions):
     """``target`` of a config for an HTTP bot.
 
     ``body`` is JSON in which the strings ``"{question}"``, ``"{history}"`` and ``"{seed}"`` are replaced by
@@ -79,6 +80,11 @@ class Http(Target):
         self._service = Service(
             "the bot", setting.url, setting.limits, headers=options.headers, launched=setting.launched
         )
+
+    @property
+    def rule(self) -> Rule:
+        """What proves a draw."""
+        return self._options.rule
 
     @property
     def retries(self) -> int:

@@ -24,9 +24,10 @@ from pydantic import AfterValidator, Field, ValidationInfo
 
 from evalrun.errors import UnavailableError, UserError
 from evalrun.http import Watch
+from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
 from evalrun.targets import TARGETS, BadReply, Setting, Target
-from evalrun.targets.wire import Reading, WireOptions, filled, has_slot, values_of
+from evalrun.targets.wire import BotOptions, Reading, filled, has_slot, values_of
 
 _NAME = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<function>[^\W\d]\w*)\Z")
 
@@ -43,7 +44,7 @@ def _function_name(text: str, info: ValidationInfo) -> str:
     return text
 
 
-class PythonOptions(WireOptions):
+class PythonOptions(BotOptions):
     """``target`` of a config for a function: ``package.module:function``, seen from the config's folder.
 
     It is called with ``args`` as keywords, whose slots are filled as those of a ``body`` (see ``http``);
@@ -80,6 +81,11 @@ class Python(Target):
         self._reading = Reading.of(options)
         self._function = load_function(options.function, self._folder)
         _check_takes(self._function, options)
+
+    @property
+    def rule(self) -> Rule:
+        """What proves a draw."""
+        return self._options.rule
 
     async def answer(self, case: Case, context: Context | None, seed: int, watch: Watch) -> Reply:
         """One call, one answer."""

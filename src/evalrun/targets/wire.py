@@ -13,9 +13,10 @@ from typing import Any, Self
 
 import jmespath
 from jmespath.exceptions import JMESPathError
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from evalrun.digest import utf8
+from evalrun.provenance import AnswerMatch, Cut, Rule
 from evalrun.records import Case, Chunk, Context, Reply
 from evalrun.targets import BadReply, Offers, TargetOptions
 
@@ -64,6 +65,34 @@ class WireOptions(TargetOptions):
             seed=has_slot(self.template, "seed"),
             history=has_slot(self.template, "history"),
         )
+
+
+class BotOptions(WireOptions):
+    """Options of a bot that calls a model itself: how what is seen on that wire proves its answers.
+
+    ``context`` cuts what the bot answered from out of its prompt, of a bot that returns no contexts.
+    """
+
+    context: Cut | None = None
+    answer_match: AnswerMatch = "exact"
+
+    @field_validator("context")
+    @classmethod
+    def _one_source(cls, cut: Cut | None, info: ValidationInfo) -> Cut | None:
+        if cut is not None and info.data.get("contexts") is not None:
+            raise ValueError("stands beside 'contexts': keep one of them")
+        return cut
+
+    @property
+    def offers(self) -> Offers:
+        """Contexts also where they are cut out of the prompt."""
+        found = super().offers
+        return found.model_copy(update={"contexts": True}) if self.context else found
+
+    @property
+    def rule(self) -> Rule:
+        """What proves a draw."""
+        return Rule(match=self.answer_match, cut=self.context)
 
 
 # ---------------------------------------------------------------- requests
