@@ -91,9 +91,11 @@ def redteam(session: nox.Session) -> None:
 
 @nox.session
 def agree(session: nox.Session) -> None:
-    """The judge of the shipped recording against the shipped labels."""
+    """The judge of the shipped recordings against the shipped labels."""
     for dimension in ("refusal", "faithful"):
-        evalrun(session, "agree", "--dimension", dimension, *session.posargs)
+        for twin in ("", "-weak"):
+            labels = f"data/labels/{dimension}{twin}.v1.jsonl"
+            evalrun(session, "agree", "--dimension", dimension, "--labels", labels, *session.posargs)
 
 
 @nox.session
