@@ -73,15 +73,20 @@ def test_by_verdict_takes_as_many_of_each(run: RunFolder) -> None:
     ]
 
 
+@pytest.mark.parametrize("twin", ["quality", "quality-weak"])
 @pytest.mark.parametrize("dimension", ["refusal", "faithful"])
-def test_the_shipped_labels(dimension: str) -> None:
-    """One draw of each question, a model reading, called that; the design is recorded."""
-    labels = load_labels(SHIPPED / f"{dimension}.v1.jsonl")
+def test_the_shipped_labels(dimension: str, twin: str) -> None:
+    """One draw of each question, read twice and decided where they differ; a model's readings, called that."""
+    labels = load_labels(SHIPPED / f"{dimension}{'-weak' if twin == 'quality-weak' else ''}.v1.jsonl")
     head = labels.header
     assert (dimension, "random", 20261130) == (head.dimension, head.design, head.seed)
-    assert ("configs/quality.yaml",) == head.configs
-    assert ["model"] == [rater.kind for rater in head.raters.values()]
-    assert 12 == len(labels.rows) == len({row.case for row in labels.rows})
+    assert (f"configs/{twin}.yaml",) == head.configs
+    assert {"r1": "model", "r2": "model", "adjudicated": "model"} == {
+        name: rater.kind for name, rater in head.raters.items()
+    }
+    for name in head.raters:
+        rows = [row for row in labels.rows if row.rater == name]
+        assert 64 == len(rows) == len({row.case for row in rows})
 
 
 # ---------------------------------------------------------------- the terminal

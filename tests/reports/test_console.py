@@ -51,7 +51,7 @@ def test_screen_tells_what_there_is_to_know(quality: RunFolder) -> None:
         "1 of 5 gates fails, 1 undecided: not safe to ship on this evidence",
         "exit 1",
         "report.html#gate-correctly_refused-out_of_corpus",
-        "next:   evalrun run configs/quality.yaml --live --case out-of-corpus-01",
+        "next:   evalrun run configs/quality.yaml --live --case single-chunk-08",
     ):
         assert part in text
     assert "estimate" not in text
