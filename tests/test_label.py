@@ -76,7 +76,7 @@ def test_by_verdict_takes_as_many_of_each(run: RunFolder) -> None:
 @pytest.mark.parametrize("twin", ["quality", "quality-weak"])
 @pytest.mark.parametrize("dimension", ["refusal", "faithful"])
 def test_the_shipped_labels(dimension: str, twin: str) -> None:
-    """One draw of each question, read twice and decided where they differ; a model's readings, called that."""
+    """One draw of each question, read twice and decided where they differ; by a model, called so."""
     labels = load_labels(SHIPPED / f"{dimension}{'-weak' if twin == 'quality-weak' else ''}.v1.jsonl")
     head = labels.header
     assert (dimension, "random", 20261130) == (head.dimension, head.design, head.seed)
