@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from evalrun.comparison.changes import Change, change_of, tested
 from evalrun.comparison.drops import Drop, decide_drop, exit_code
-from evalrun.comparison.measured import Answer, Measured, Source, same_meaning
+from evalrun.comparison.measured import BY_LABELS, Answer, Measured, Source, same_meaning
 from evalrun.comparison.pairs import Pairs
 from evalrun.digest import canonical_json
 from evalrun.errors import UserError
@@ -191,7 +191,8 @@ def _common_metrics(old: Measured, new: Measured) -> tuple[list[Metric], list[st
     if not same:
         raise UserError("the runs have no rate and no score in common", "run both with the same scorers")
     notes = []
-    if alone := sorted(old.metrics.keys() ^ new.metrics.keys()):
+    others = (name for name in old.metrics.keys() ^ new.metrics.keys() if not name.endswith(BY_LABELS))
+    if alone := sorted(others):
         notes.append(f"measured in one run only, left out: {', '.join(alone)}")
     if other := sorted(metric.id for metric in both if metric not in same):
         notes.append(f"defined otherwise in the other run, left out: {', '.join(other)}")

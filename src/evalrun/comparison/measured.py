@@ -7,7 +7,7 @@ the refusal of runs that conclude nothing. What is made of two of them belongs t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,6 +20,19 @@ from evalrun.reports.words import OUTCOMES
 
 Values = Mapping[str, tuple[float | None, ...]]
 """Case id → a value a draw; None: planned, not scored. A case to which a metric does not apply is absent."""
+
+_Read = Mapping[str, bool]
+LABELLED: Mapping[str, tuple[frozenset[str], Callable[[_Read], bool]]] = {
+    "faithful": (frozenset({"faithful"}), lambda read: read["faithful"]),
+    "grounded": (frozenset({"faithful", "refusal"}), lambda read: read["faithful"] and not read["refusal"]),
+    "correctly_refused": (
+        frozenset({"faithful", "refusal"}),
+        lambda read: read["faithful"] and read["refusal"],
+    ),
+}
+"""What labels of which dimensions decide, and how. A refusal that makes a claim counts as an answer."""
+BY_LABELS = " (labels)"
+"""Ends the name of a metric that labels decide and not the judge."""
 
 _READ = ("cases.jsonl", "draws.jsonl", "scores.jsonl")
 _INCONCLUSIVE = (ExitCode.UNAVAILABLE, ExitCode.PROVENANCE)
@@ -94,9 +107,12 @@ def read_run(folder: RunFolder) -> Measured:
     header = _conclusive(folder)
     cases = {case.id: case for case in folder.cases()}
     values = values_of(header.metrics, header.draws, cases.values(), folder.scores())
+    metrics = {metric.id: metric for metric in header.metrics if metric.kind != "quantity"}
+    for metric, labelled in _by_labels(folder, header, cases):
+        metrics[metric.id], values[metric.id] = metric, labelled
     return Measured(
         source=_source(folder, header),
-        metrics={metric.id: metric for metric in header.metrics if metric.kind != "quantity"},
+        metrics=metrics,
         digests={name: case_digest(case) for name, case in cases.items()},
         values=values,
         outcomes=_outcomes(values),
@@ -105,6 +121,36 @@ def read_run(folder: RunFolder) -> Measured:
         checks=frozenset(header.judge.checks if header.judge else ()),
         folder=folder,
     )
+
+
+def _by_labels(
+    folder: RunFolder, header: RunHeader, cases: Mapping[str, Case]
+) -> Iterator[tuple[Metric, Values]]:
+    """What the reference labels themselves say of the labelled draws: no judge's error is in it.
+
+    Only labels of draws that were chosen at random, and of both dimensions where an outcome takes both; and
+    none where certificates are void: labels whose answers changed would leave the unchanged ones only.
+    """
+    sound = {one.dimension for one in header.certificates if not one.void and one.design == "random"}
+    here = {(draw.case, draw.digest) for draw in folder.draws()}
+    read: dict[str, dict[str, bool]] = defaultdict(dict)
+    for file in header.labels:
+        if file.header.dimension in sound and file.header.design == "random":
+            for row in file.rows:
+                if (row.case, row.draw) in here and row.case in cases:
+                    read[row.case][file.header.dimension] = row.label
+    for metric in header.metrics:
+        if metric.id not in LABELLED:
+            continue
+        needs, happened = LABELLED[metric.id]
+        values: dict[str, tuple[float | None, ...]] = {
+            case: (float(happened(said)),)
+            for case, said in read.items()
+            if said.keys() >= needs and metric.population in ("all", cases[case].population)
+        }
+        if values:
+            update = {"id": f"{metric.id}{BY_LABELS}", "event": f"{metric.event}, by labels", "judged": False}
+            yield metric.model_copy(update=update), values
 
 
 def _conclusive(folder: RunFolder) -> RunHeader:
