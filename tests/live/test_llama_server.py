@@ -50,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             _wait(url, process, log)
             yield url
         finally:
-            process.terminate()
+            process.kill()  # asked politely it waits for answers that nobody reads any more
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
