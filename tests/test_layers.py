@@ -20,7 +20,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "probing relevance beside drop_gates attempts probes detectors answers logged",
         "scorers",
         "suite shortfalls planning certificate correction outlook pipeline conclusion verify runner forecast "
-        "view labelled starter importing exporting schemas",
+        "recordings view labelled starter importing exporting schemas",
         "cli",
     ),
     "ragbot": (

@@ -33,6 +33,7 @@ Mode = Literal["replay", "record", "live"]
 Book = Literal["bot", "judge"]
 _FENCE = re.compile(r"^(<<(?:context|end) )[0-9a-f]{16}(>>)$", re.MULTILINE)
 BOOKS: tuple[Book, ...] = ("bot", "judge")
+_MOST_OCCURRENCES = 8
 
 
 class Address(NamedTuple):
@@ -84,6 +85,14 @@ def exchange_key(
 ) -> str:
     """Digest of method, path, body and occurrence; the host is no part of it."""
     return tagged("exchange", [method, path, blanked(without_empty(body), ignore), occurrence])
+
+
+def has_own_key(line: Exchange, ignore: Sequence[re.Pattern[str]] = ()) -> bool:
+    """Whether the key of a line is that of its own request, at an occurrence that a draw may have."""
+    return any(
+        line.key == exchange_key(line.method, line.path, line.request, occurrence, ignore)
+        for occurrence in range(_MOST_OCCURRENCES)
+    )
 
 
 class Source(Record):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from evalrun.answers import context_of, earlier_of, system_text
 from evalrun.beside import FILE, Baseline, Beside
-from evalrun.cassette import Address, Cassette, CassetteTransport, addressed, exchange_key
+from evalrun.cassette import Address, Cassette, CassetteTransport, addressed, has_own_key
 from evalrun.conclusion import verdicts_of
 from evalrun.correction import correct
 from evalrun.digest import context_digest, draw_digest, sha256_bytes, tagged
@@ -43,7 +43,6 @@ from evalrun.summary import summarise
 from evalrun.targets import TARGETS
 from evalrun.wires import output_of
 
-_MOST_OCCURRENCES = 8
 Seen = defaultdict[tuple[str, int, int], list[Exchange]]
 """(case, draw, turn) → the bot's model calls."""
 
@@ -159,11 +158,7 @@ def _exchanges(stored: Stored) -> Iterator[str]:
     ignore = {book: stored.ignore(book) for book in ("bot", "judge")}
     for line in stored.exchanges:
         blanked = ignore["judge" if line.source == "judge" else "bot"]
-        keys = (
-            exchange_key(line.method, line.path, line.request, occurrence, blanked)
-            for occurrence in range(_MOST_OCCURRENCES)
-        )
-        if line.key not in keys:
+        if not has_own_key(line, blanked):
             what = "the judge's prompt" if line.source == "judge" else "the prompt"
             yield f"{line.case}, draw {_number(line.draw)}: {what} is not the one its key was taken from"
 

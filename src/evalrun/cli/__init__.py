@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from evalrun.cli import commands, judge, numbers, redteam, score, starting, view
+from evalrun.cli import commands, judge, numbers, recordings, redteam, score, starting, view
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -46,6 +46,6 @@ def main() -> None:
     """Measure a chatbot that answers from documents, and say how sure the numbers are."""
 
 
-for table in (commands, score, numbers, judge, redteam, view, starting):
+for table in (commands, score, numbers, judge, recordings, redteam, view, starting):
     for command in table.ALL:
         main.add_command(command)
