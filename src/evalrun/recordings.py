@@ -188,8 +188,8 @@ async def needed_by(configs: Sequence[RunConfig]) -> set[Need]:
 
 
 def _check_whole(config: RunConfig, run: RunFolder) -> None:
-    errors = [one.error for one in (*run.draws(), *run.judgements()) if one.error]
-    lost = [error for error in errors if error.startswith(_LOST)]
+    errors = [*(draw.error for draw in run.draws()), *(one.error for one in run.judgements())]
+    lost = [error for error in errors if error is not None and error.startswith(_LOST)]
     if lost or not run.header.complete:
         reason = lost[0] if lost else "the run stopped before its end"
         raise RecordingError(
