@@ -30,7 +30,7 @@ DECISION_GLYPH: dict[Decision, str] = {"holds": "✓", "fails": "✕", "undecide
 LEVEL_WORD = {
     "observed": "the judge read exactly what the model was given (observed)",
     "reported": "the bot returned its prompt, and the judge read the same context (reported)",
-    "claimed": "the bot named its contexts; nobody saw its prompt (claimed)",
+    "claimed": "the bot named its contexts; no prompt that was seen proves them (claimed)",
     "none": "nothing shows what the model was given (none)",
 }
 

@@ -243,7 +243,7 @@
     return [el("h3", {}, `What the model was given${which}`), el("div", { class: "chunks" }, ...chunks)];
   }
 
-  const LEVEL = { observed: "seen on the wire: the judge read exactly what the model was given", reported: "reported: the bot returned its prompt", claimed: "claimed: the bot named its contexts, nobody saw its prompt", none: "nothing shows what the model was given" };
+  const LEVEL = { observed: "seen on the wire: the judge read exactly what the model was given", reported: "reported: the bot returned its prompt", claimed: "claimed: the bot named its contexts, no prompt that was seen proves them", none: "nothing shows what the model was given" };
 
   function proof(found) {
     const levels = new Map();
