@@ -29,6 +29,18 @@ def new_run_folder(output: Path | None, name: str) -> RunFolder:
         raise UserError(f"cannot make a run folder: {error}", "name another with --output") from None
 
 
+def unfinished_run_folder(path: Path) -> RunFolder:
+    """The folder of a run that can be gone on with, held by this process.
+
+    Raises:
+        UserError: there is nothing to go on with, or another process does.
+    """
+    folder = RunFolder(path)
+    assert folder.begun
+    folder.hold()
+    return folder
+
+
 def _reserved(output: Path) -> RunFolder:
     """Take the folder for this run: of two that start at once, one is refused."""
     try:

@@ -6,9 +6,10 @@ Owns the files of a run and how a killed run is read back. What stands in the li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -16,6 +17,7 @@ from evalrun.digest import sha256_bytes
 from evalrun.errors import UserError
 from evalrun.jsonl import Appender, pretty_json, read_lines, to_line, write_atomically
 from evalrun.records import (
+    Begun,
     Case,
     CaseContext,
     Context,
@@ -31,6 +33,7 @@ from evalrun.records import (
 R = TypeVar("R", bound=Record)
 HEADER = "run.json"
 META = "meta.json"
+RESUME = "resume.json"
 
 
 def _none_last(value: Any) -> tuple[bool, Any]:
@@ -58,12 +61,27 @@ KINDS: dict[str, tuple[type[Record], Callable[[Any], Any]]] = {
 """Journal name → (record of a line, sort key of the sealed file); cases keep the dataset's order."""
 
 
+def _once(lines: Iterable[Any]) -> Iterator[Exchange]:
+    """Every exchange once: draws share a verdict, and a bot that is started again makes its first calls again.
+
+    Of two with the same place the later one counts, which the draw was made of; of a shared one the first.
+    """
+    found: dict[tuple[Any, ...], Exchange] = {}
+    for line in lines:
+        shared = line.source == "judge" or line.case is None
+        place = (line.source, line.key) if shared else (line.case, line.draw, line.turn, line.key)
+        if not shared or place not in found:
+            found[place] = line
+    return iter(found.values())
+
+
 class RunFolder:
     """A run on disk. Iterators read the journals a line at a time; nothing is kept in memory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._open: dict[str, Appender] = {}
+        self._held: IO[bytes] | None = None
 
     def file(self, kind: str) -> Path:
         """The path of a journal."""
@@ -75,6 +93,61 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             self._open[kind] = Appender(self.file(kind))
         self._open[kind].write(record)
+
+    def rewrite(self, kind: str, records: Iterable[Record]) -> None:
+        """Put a journal in place whole, in one step."""
+        write_atomically(self.file(kind), b"".join(map(to_line, records)))
+
+    def begin(self, begun: Begun) -> None:
+        """Write ``resume.json``: from here on the run can be gone on with."""
+        write_atomically(self.path / RESUME, pretty_json(begun))
+        self.hold()
+
+    def hold(self) -> None:
+        """Keep every other process from going on with this run while this one lives, however it ends.
+
+        Raises:
+            UserError: another one does.
+        """
+        self._held = (self.path / RESUME).open("rb")
+        with contextlib.suppress(ImportError):  # where there are no such locks, nobody is kept from it
+            import fcntl
+
+            try:
+                fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(f"{self.path}: this run is still going on", "wait for its end") from None
+
+    def finish(self) -> None:
+        """Nothing is left to go on with."""
+        (self.path / RESUME).unlink(missing_ok=True)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Another process may go on with this run."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the run can be gone on with."""
+        return (self.path / RESUME).is_file()
+
+    @property
+    def begun(self) -> Begun:
+        """``resume.json``.
+
+        Raises:
+            UserError: there is nothing left to do, or nothing was begun.
+        """
+        if not self.unfinished:
+            done = (self.path / HEADER).is_file()
+            raise UserError(
+                f"{self.path}: " + ("this run is complete" if done else "nothing was asked here yet"),
+                "nothing is left to be resumed; run again without --resume",
+            )
+        return self._document(RESUME, Begun)
 
     def close(self) -> None:
         """Sync and close every journal."""
@@ -90,6 +163,8 @@ class RunFolder:
             lines = list(read_lines(self.file(kind), record))
             if kind != "cases":
                 lines.sort(key=order)
+            if kind == "exchanges":
+                lines = list(_once(lines))
             data = b"".join(to_line(line) for line in lines)
             write_atomically(self.file(kind), data)
             digests[f"{kind}.jsonl"] = sha256_bytes(data)
@@ -118,8 +193,10 @@ class RunFolder:
         path = self.path / name
         if not path.is_file():
             raise UserError(
-                f"{self.path}: no {name} here",
-                "name the folder of a finished run, as in runs/1130-quality",
+                f"{self.path}: " + ("this run is not finished" if self.unfinished else f"no {name} here"),
+                f"go on with it: {self.begun.command}"
+                if self.unfinished
+                else "name the folder of a finished run, as in runs/1130-quality",
             )
         try:
             return record.model_validate_json(path.read_bytes())

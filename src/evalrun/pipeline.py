@@ -20,6 +20,7 @@ from evalrun.judge import Judge
 from evalrun.outlook import Outlook
 from evalrun.planning import Plan
 from evalrun.records import LEVELS, Case, CaseContext, Judgement, Sample
+from evalrun.resuming import Kept
 from evalrun.sampler import Drawn
 from evalrun.scorers import score
 
@@ -39,6 +40,16 @@ class Answering(Protocol):
     """What draws come from: a sampler that asks a bot, or answers that are there already."""
 
     async def draw(self, case: Case, index: int) -> Drawn: ...
+
+
+@dataclass
+class Stop:
+    """The wish to end a run early: ``asked``, nothing new is begun. ``working``: whether anything is in flight
+    that is worth waiting for.
+    """
+
+    asked: bool = False
+    working: bool = False
 
 
 @dataclass
@@ -72,6 +83,8 @@ class Pipeline:
     cassette: Cassette
     concurrent: bool
     ended: Callable[[], str] = str
+    kept: Kept = field(default_factory=Kept)
+    stop: Stop = field(default_factory=Stop)
     tally: Tally = field(default_factory=Tally)
     _contexts: set[tuple[str, str]] = field(default_factory=set)
     _outlook: Outlook | None = None
@@ -80,8 +93,8 @@ class Pipeline:
     async def run(self) -> None:
         """Every draw of the plan, judged as soon as it exists (when recording: after the last answer)."""
         plan = self.plan
-        for case in plan.cases:
-            self.folder.append("cases", case)
+        self.folder.rewrite("cases", plan.cases)
+        self._contexts = set(self.kept.lines)
         if self.progress.live:
             gates = () if plan.partial else plan.config.gates
             labelled = bool(plan.labels)
@@ -111,6 +124,16 @@ class Pipeline:
             and tally.judgements.total() - tally.judgements["service"] - tally.judgements["budget"] >= judged
         )
 
+    @property
+    def finished(self) -> bool:
+        """Whether asking again would get nothing more: of every draw an answer or the reason why not."""
+        tally = self.tally
+        lost = sum(
+            counts[kind] for counts in (tally.draws, tally.judgements) for kind in ("service", "budget")
+        )
+        judged = tally.judgements.total() + tally.decided if self.judge else tally.draws["ok"]
+        return not lost and tally.draws.total() == self.plan.draws and judged == tally.draws["ok"]
+
     async def _then_end(
         self, asking: Coroutine[Any, Any, None], answered: asyncio.Queue[Sample | None], judges: int
     ) -> None:
@@ -119,16 +142,22 @@ class Pipeline:
             answered.put_nowait(None)
 
     async def _ask_all(self, answered: asyncio.Queue[Sample | None]) -> None:
-        work = ((case, index) for case in self.plan.cases for index in range(self.plan.config.draws))
+        planned = [(case, index) for case in self.plan.cases for index in range(self.plan.config.draws)]
+        work = ((case, index) for case, index in planned if (case.id, index) not in self.kept.draws)
         # A bot that passes no seed on can only be matched to its model calls one at a time, in order.
         workers = self.plan.config.target.limits.concurrency if self.concurrent else 1
 
         async def worker() -> None:
             for case, index in work:
-                if self.ended() or self._spent():
+                if self.stop.asked or self.ended() or self._spent():
                     return
-                await self._ask(case, index, answered)
+                drawn = await self.answering.draw(case, index)
+                self._write(case, drawn)
+                self._settle(case, drawn, answered)
 
+        for case, index in planned:
+            if (drawn := self.kept.draws.get((case.id, index))) is not None:
+                self._settle(case, drawn, answered)
         async with asyncio.TaskGroup() as tasks:
             for _ in range(workers):
                 tasks.create_task(worker())
@@ -143,14 +172,14 @@ class Pipeline:
             self.tally.out_of_budget = f"the budget of {budget.seconds:g} s is spent"
         return bool(self.tally.out_of_budget)
 
-    async def _ask(self, case: Case, index: int, answered: asyncio.Queue[Sample | None]) -> None:
-        drawn = await self.answering.draw(case, index)
+    def _settle(self, case: Case, drawn: Drawn, answered: asyncio.Queue[Sample | None]) -> None:
+        """Count a draw, and score it or hand it to the judge."""
         self._note(case, drawn)
         self.progress.answered(drawn.draw.error is None)
         sample = Sample(
             case=case, draw=drawn.draw, context=drawn.context, system=drawn.system, earlier=drawn.earlier
         )
-        if index == 0:
+        if drawn.draw.index == 0:
             self._score(sample, per="case")
         if drawn.draw.error is not None or self.judge is None:
             self._score(sample, per="draw")
@@ -161,13 +190,17 @@ class Pipeline:
         else:
             answered.put_nowait(sample)
 
-    def _note(self, case: Case, drawn: Drawn) -> None:
-        draw, context = drawn.draw, drawn.context
-        self.folder.append("draws", draw)
+    def _write(self, case: Case, drawn: Drawn) -> None:
+        """Write a new draw down, last of all: where it stands, all stands that it was made of."""
+        context = drawn.context
         for used in (*drawn.earlier, *([context] if context is not None else [])):
             if (case.id, used.digest) not in self._contexts:
                 self._contexts.add((case.id, used.digest))
                 self.folder.append("contexts", CaseContext(case=case.id, context=used))
+        self.folder.append("draws", drawn.draw)
+
+    def _note(self, case: Case, drawn: Drawn) -> None:
+        draw = drawn.draw
         if drawn.broken:
             self.tally.broken.append(f"{case.id}, draw {draw.index + 1}: {draw.error}")
         self.tally.draws[draw.error.partition(":")[0] if draw.error else "ok"] += 1
@@ -176,8 +209,12 @@ class Pipeline:
 
     async def _judge_all(self, answered: asyncio.Queue[Sample | None]) -> None:
         while (sample := await answered.get()) is not None:
-            judgement = await self._judgement(sample)
-            self.folder.append("judgements", judgement)
+            judgement = self.kept.judgements.get(sample.draw.key)
+            if judgement is None:
+                if self.stop.asked:
+                    continue
+                judgement = await self._judgement(sample)
+                self.folder.append("judgements", judgement)
             self._count(judgement)
             self.progress.judged(judgement.error is None)
             self._score(sample.model_copy(update={"judgement": judgement}), per="draw")

@@ -131,10 +131,11 @@ class Process:
         try:
             await asyncio.wait_for(self._process.wait(), _GRACE_SECONDS)
         except TimeoutError:
+            pass
+        finally:
+            # Nor does it outlive a user who will not wait. A child of it may have: the whole group goes.
             self._signal(signal.SIGKILL)
-            await self._process.wait()
-        # A child of the program may have outlived it: the whole group goes.
-        self._signal(signal.SIGKILL)
+        await self._process.wait()
         self._reader.cancel()
         await asyncio.gather(self._reader, return_exceptions=True)
 

@@ -675,6 +675,23 @@ class Origin(Record):
     ignore: tuple[str, ...] = ()
 
 
+class Begun(Record):
+    """``resume.json``: what a run that has not come to its end is made of; all of it must be the same to go on.
+
+    ``judge``: its parts, as they go into its fingerprint. ``bot``: what was known of the bot when it was
+    asked. ``command`` goes on with the run.
+    """
+
+    format: Literal["resume.v1"] = "resume.v1"
+    command: str
+    mode: Literal["replay", "record", "live"]
+    partial: str | None
+    dataset: str
+    config: dict[str, Any]
+    judge: dict[str, Any] | None
+    bot: dict[str, Any] | None = None
+
+
 class RunHeader(Record):
     """``run.json``: all of a run but its journals and its times. ``origin``: None where a bot was asked."""
 

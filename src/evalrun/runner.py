@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,16 +17,17 @@ from urllib.parse import urlsplit
 from evalrun.attempts import attempt_of
 from evalrun.cassette import Cassette, CassetteTransport
 from evalrun.conclusion import conclude, missed
-from evalrun.errors import ExitCode, RecordingError, ReportError, UnavailableError, worst
+from evalrun.errors import ExitCode, Interrupted, RecordingError, ReportError, UnavailableError, worst
 from evalrun.http import Limits, RetryTransport
 from evalrun.journal import RunFolder
 from evalrun.judge import Judge
 from evalrun.launch import Launch
 from evalrun.models import model, split_spec
-from evalrun.pipeline import Answering, Pipeline, Progress
+from evalrun.pipeline import Answering, Pipeline, Progress, Stop
 from evalrun.planning import Plan, target_of
-from evalrun.records import Exchange, Meta
+from evalrun.records import Begun, Context, Exchange, Meta
 from evalrun.reports import write_reports
+from evalrun.resuming import Kept, begun_of, check_same, kept_of, settle
 from evalrun.sampler import Drawn, Sampler
 from evalrun.settings import DEFAULT_OLLAMA
 from evalrun.tap import Tap
@@ -44,24 +45,55 @@ class Result:
     report_errors: tuple[ReportError, ...] = ()
 
 
-async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh: bool = False) -> Result:
-    """Carry out a plan into a new run folder.
+async def execute(
+    plan: Plan,
+    folder: RunFolder,
+    progress: Progress,
+    *,
+    refresh: bool = False,
+    command: str = "",
+    stop: Stop | None = None,
+) -> Result:
+    """Carry out a plan into a run folder: a new one, or one that holds an unfinished run.
+
+    ``command`` goes on with this run where it ends early; without one it cannot be gone on with.
 
     Raises:
+        Interrupted: ``stop`` was asked for before everything was done.
+        UserError: what is in the folder is another run than this one.
         UnavailableError: the bot cannot be had at all, or there is no recording.
         RecordingError: it cannot be had because it asked for something that is not recorded.
     """
-    started, clock = datetime.now().astimezone(), time.perf_counter()
+    started, clock, stop = datetime.now().astimezone(), time.perf_counter(), stop or Stop()
     cassette, whole = _cassette(plan, refresh), False
     try:
         async with AsyncExitStack() as stack:
-            source = await _source(stack, plan, cassette, _into(folder))
-            judge = _judge(stack, plan, cassette, _into(folder))
+            kept = kept_of(folder, plan) if folder.unfinished else Kept()
+            judge = _judge(stack, plan, cassette, _into(folder), kept.verdicts)
             _check_baseline(plan, judge)
+            begun = begun_of(plan, judge, command)
+            _check_same(folder, begun)
+            source = await _source(stack, plan, cassette, _into(folder), kept.contexts)
+            _begin(folder, begun.model_copy(update={"bot": source.about}), kept)
             work = Pipeline(
-                plan, folder, source.answering, judge, progress, cassette, source.at_once, source.ended
+                plan,
+                folder,
+                source.answering,
+                judge,
+                progress,
+                cassette,
+                source.at_once,
+                source.ended,
+                kept,
+                stop,
             )
-            await work.run()
+            stop.working = True
+            try:
+                await work.run()
+            finally:
+                stop.working = False
+            if stop.asked and not work.finished:
+                raise Interrupted("interrupted; finished draws are kept")
             whole = work.whole
     except UnavailableError as error:
         if cassette.misses:
@@ -87,9 +119,26 @@ async def execute(plan: Plan, folder: RunFolder, progress: Progress, *, refresh:
         config_path=str(plan.config.path),
     )
     folder.write_header(header, meta)
+    if work.finished:
+        folder.finish()
     failed = tuple(write_reports(folder))
     codes = [ExitCode(header.exit_code), *(error.exit_code for error in failed)]
     return Result(folder, worst(codes), failed)
+
+
+def _check_same(folder: RunFolder, begun: Begun) -> None:
+    """Refuse to go on with another run than the one in the folder, if there is one."""
+    if folder.unfinished:
+        check_same(folder, folder.begun, begun)
+
+
+def _begin(folder: RunFolder, begun: Begun, kept: Kept) -> None:
+    """Make the folder ready to be written to, and note what is begun in it, where it can be gone on with."""
+    if folder.unfinished:
+        _check_same(folder, begun)
+        settle(folder, kept)
+    elif begun.command:
+        folder.begin(begun)
 
 
 def _into(folder: RunFolder) -> Observe:
@@ -120,13 +169,15 @@ class _Source:
     retries: Callable[[], int] = int
 
 
-async def _source(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> _Source:
+async def _source(
+    stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe, known: Mapping[str, Context]
+) -> _Source:
     if plan.answers is not None:
         for exchange in plan.answers.exchanges:
             observe(exchange)
         return _Source(plan.answers, dict(plan.answers.about))
     bot = await _bot(stack, plan, cassette, observe)
-    sampler = Sampler(bot.target, bot.tap, plan.seeds)
+    sampler = Sampler(bot.target, bot.tap, plan.seeds, known)
     at_once = bot.target.offers.seed or bot.tap is None
     return _Source(sampler, await bot.target.about(), at_once, bot.ended, lambda: bot.target.retries)
 
@@ -181,7 +232,9 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
     return _Bot(tap, made, lambda: ended() or made.ended())
 
 
-def _judge(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> Judge | None:
+def _judge(
+    stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe, known: Iterable[Exchange]
+) -> Judge | None:
     config = plan.config.judge
     if config is None or plan.rubric is None or not plan.judged:
         return None
@@ -191,6 +244,7 @@ def _judge(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Obser
     if plan.mode != "replay":
         upstream = RetryTransport(limits, kind.upstream(url, limits.concurrency, config.key_env))
     transport = CassetteTransport(cassette, "judge", upstream, observe, base_path=urlsplit(url).path)
+    transport.know(known)
     digest = cassette.fact("judge", "sha256")
     # A replay asks nobody, and may not know where the server would be.
     made = kind(name, url or "http://127.0.0.1", transport, timeout=limits.timeout, digest=digest)

@@ -77,8 +77,12 @@ class Drawn:
 class Sampler:
     """Asks one target. ``draw`` may be called from many tasks at once; a case is retrieved once."""
 
-    def __init__(self, target: Target, tap: Tap | None, seeds: Seeds) -> None:
+    def __init__(
+        self, target: Target, tap: Tap | None, seeds: Seeds, known: Mapping[str, Context] | None = None
+    ) -> None:
+        """``known``: case → its context, where it was retrieved before."""
         self._target = target
+        self._known = known or {}
         self._tap = tap
         self._seeds = seeds
         self._contexts: dict[str, asyncio.Task[Context | None]] = {}
@@ -91,14 +95,16 @@ class Sampler:
             ChainBroken: the bot's digest is not that of its chunks.
         """
         if case.id not in self._contexts:
-            task = asyncio.create_task(self._retrieve(case))
+            task = asyncio.create_task(self._retrieve(case, self._known.get(case.id)))
             # Who asked may be gone when it fails (Ctrl-C): its failure is then nobody's, and no news.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._contexts[case.id] = task
         return await asyncio.shield(self._contexts[case.id])
 
-    async def _retrieve(self, case: Case) -> Context | None:
-        found = await self._target.retrieve(case) if self._target.offers.retrieval else None
+    async def _retrieve(self, case: Case, known: Context | None = None) -> Context | None:
+        if not self._target.offers.retrieval:
+            return None
+        found = known or await self._target.retrieve(case)
         if found is not None and found.digest != context_digest(found.chunks):
             raise ChainBroken("the retrieved context's digest is not that of its chunks")
         return found

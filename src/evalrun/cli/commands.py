@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 from pathlib import Path
@@ -11,10 +12,12 @@ import click
 
 if TYPE_CHECKING:
     from evalrun.cassette import Mode
+    from evalrun.pipeline import Stop
     from evalrun.planning import Plan
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+GRACE_SECONDS = 10
 _SET = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a value.")
 
 
@@ -28,11 +31,14 @@ _SET = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", he
 @click.option("--category", "categories", multiple=True, help="Only this category; evaluates no gates.")
 @click.option("--limit", type=click.IntRange(min=0), help="Only the first N cases; evaluates no gates.")
 @click.option("--output", type=click.Path(path_type=Path), help="Run folder (default: runs/MMDD-NAME).")
+@click.option("--resume", type=_FOLDER, metavar="RUN", help="Do what is missing in this unfinished run.")
 @_SET
 @click.option("--full", is_flag=True, help="Show every table.")
 @click.option("--quiet", "-q", is_flag=True, help="Show the gates and the verdict only.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json instead.")
+@click.pass_context
 def run(
+    ctx: click.Context,
     config: Path,
     live: bool,
     record: bool,
@@ -42,6 +48,7 @@ def run(
     categories: tuple[str, ...],
     limit: int | None,
     output: Path | None,
+    resume: Path | None,
     overrides: tuple[str, ...],
     full: bool,
     quiet: bool,
@@ -52,16 +59,43 @@ def run(
     Without --live or --record, recorded replies are replayed: no key, no model, no network. A config without
     a cassette has nothing to replay: there the bot is asked.
     """
+    from evalrun.errors import UserError
     from evalrun.planning import Selection, load, make_plan
 
     mode = mode_of(live, record, record_missing)
+    if resume is not None and output is not None:
+        raise UserError("--resume and --output exclude each other", "a run goes on in its own folder")
     if draws is not None:
         overrides = (*overrides, f"draws={draws}")
     loaded = load(config, overrides)
     if mode == "replay" and loaded.cassette is None:
         mode = "live"
     plan = make_plan(loaded, mode, Selection(cases, categories, limit))
-    carry_out(plan, output, refresh=record_missing, full=full, quiet=quiet, as_json=as_json)
+    carry_out(
+        plan,
+        output,
+        refresh=record_missing,
+        full=full,
+        quiet=quiet,
+        as_json=as_json,
+        again=command_of(ctx, without=("output", "resume")),
+        resume=resume,
+    )
+
+
+def command_of(ctx: click.Context, *, without: tuple[str, ...]) -> str:
+    """The command line that stands behind ``ctx``, to be pasted into a shell."""
+    import shlex
+
+    words = ["evalrun", str(ctx.info_name)]
+    for param in ctx.command.params:
+        value = ctx.params[str(param.name)]
+        if param.name in without or value is None or value is False or value == ():
+            continue
+        option = [param.opts[0]] if isinstance(param, click.Option) else []
+        for one in value if isinstance(value, tuple) else (value,):
+            words += option if value is True else [*option, str(one)]
+    return shlex.join(words)
 
 
 def mode_of(live: bool, record: bool, record_missing: bool) -> Mode:
@@ -86,37 +120,46 @@ def carry_out(
     quiet: bool,
     as_json: bool,
     canaries: str | None = None,
+    again: str = "",
+    resume: Path | None = None,
 ) -> NoReturn:
-    """Run a plan into a new folder, show what it came to, and end with its exit code.
+    """Run a plan into a new folder, or go on in that of ``resume``; show what it came to, end with its code.
 
-    ``canaries``: the seed that they were drawn from, to be kept in the folder's ``source.json``.
+    ``canaries``: the seed that they were drawn from, to be kept in the folder's ``source.json``. ``again`` is
+    the command that, with ``--resume`` behind it, goes on with a run that ended early.
     """
     import asyncio
-    import signal
+    import shlex
 
     from evalrun.cassette import keep_seed
-    from evalrun.folders import give_back, new_run_folder
+    from evalrun.errors import Interrupted
+    from evalrun.folders import give_back, new_run_folder, unfinished_run_folder
+    from evalrun.pipeline import Stop
     from evalrun.reports.console import print_json, print_run
     from evalrun.reports.progress import Progress
     from evalrun.runner import Result, execute
 
     for line in () if quiet or as_json else plan.shortfalls:
         click.echo(f"note: {line}", err=True)
-    folder = new_run_folder(output, plan.config.name)
+    folder = unfinished_run_folder(resume) if resume else new_run_folder(output, plan.config.name)
     progress = Progress(io.StringIO() if quiet or as_json else sys.stderr)
+    command = f"{again} --resume {shlex.quote(str(folder.path))}" if again else ""
 
     async def stoppable() -> Result:
-        # A job that is cancelled gets SIGTERM: a bot that was launched must not outlive it either.
-        # Where SIGINT is ignored (a background job of a shell), SIGTERM must still end it.
-        on_interrupt = signal.getsignal(signal.SIGINT)
-        stop = on_interrupt if callable(on_interrupt) else signal.default_int_handler
-        signal.signal(signal.SIGTERM, stop)
-        return await execute(plan, folder, progress, refresh=refresh)
+        stop = Stop()
+        _stop_on_signals(stop)
+        return await execute(plan, folder, progress, refresh=refresh, command=command, stop=stop)
 
     try:
         result = asyncio.run(stoppable())
+    except (asyncio.CancelledError, Interrupted):
+        raise Interrupted("interrupted; finished draws are kept") from None
     finally:
-        give_back(folder)
+        if resume is None:
+            give_back(folder)
+        folder.let_go()
+        if folder.unfinished:
+            click.echo(f"evalrun: this run is not finished; go on with it:\n    {command}", err=True)
     if canaries is not None:
         keep_seed(folder.path, canaries)
     if as_json:
@@ -126,6 +169,40 @@ def carry_out(
     for error in result.report_errors:
         click.echo(f"evalrun: {error}", err=True)
     sys.exit(result.exit_code)
+
+
+def _stop_on_signals(stop: Stop) -> None:
+    """Ctrl-C, or the SIGTERM of a job that is cancelled: once, what is in flight may finish; twice, it may not.
+
+    A bot that was launched is stopped in any case.
+    """
+    import asyncio
+    import signal
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def cut() -> None:
+        if stop.working:
+            task.cancel()
+
+    def asked() -> None:
+        if stop.asked or not stop.working:
+            task.cancel()
+            return
+        stop.asked = True
+        click.echo(
+            f"evalrun: finishing what is in flight, at most {GRACE_SECONDS} s; again: at once", err=True
+        )
+        loop.call_later(GRACE_SECONDS, cut)
+
+    # Where SIGINT is ignored (a background job of a shell), SIGTERM must still end it.
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    for number in (signal.SIGTERM,) if ignored else (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(
+            NotImplementedError, RuntimeError
+        ):  # no such signals, or not the main thread
+            loop.add_signal_handler(number, asked)
 
 
 @click.command()
