@@ -20,6 +20,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "probing relevance beside drop_gates attempts probes detectors answers logged",
         "scorers",
         "suite shortfalls planning certificate correction outlook resuming pipeline conclusion verify runner "
+        "suite shortfalls planning certificate correction outlook resuming pipeline conclusion verify runner "
         "forecast recordings view labelled starter importing exporting schemas",
         "cli",
     ),

@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from evalrun.errors import UserError
-from evalrun.journal import RunFolder
+from evalrun.journal import HEADER, RunFolder
 
 RUNS = Path("runs")
 
@@ -36,7 +36,12 @@ def unfinished_run_folder(path: Path) -> RunFolder:
         UserError: there is nothing to go on with, or another process does.
     """
     folder = RunFolder(path)
-    assert folder.begun
+    if not folder.unfinished:
+        done = (path / HEADER).is_file()
+        raise UserError(
+            f"{path}: nothing to resume, " + ("this run is complete" if done else "nothing was asked yet"),
+            "run again without --resume",
+        )
     folder.hold()
     return folder
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from evalrun.digest import sha256_bytes
 from evalrun.errors import UserError
-from evalrun.jsonl import Appender, pretty_json, read_lines, to_line, write_atomically
+from evalrun.jsonl import Appender, pretty_json, read_lines, to_line, whole_lines, write_atomically
 from evalrun.records import (
     Begun,
     Case,
@@ -62,7 +62,7 @@ KINDS: dict[str, tuple[type[Record], Callable[[Any], Any]]] = {
 
 
 def _once(lines: Iterable[Any]) -> Iterator[Exchange]:
-    """Every exchange once: draws share a verdict, and a bot that is started again makes its first calls again.
+    """Every exchange once: draws share a verdict, and a bot started again makes its first calls again.
 
     Of two with the same place the later one counts, which the draw was made of; of a shared one the first.
     """
@@ -130,23 +130,18 @@ class RunFolder:
             self._held = None
 
     @property
+    def torn(self) -> tuple[str, ...]:
+        """The journals whose last line is half: the run was killed while it was written."""
+        return tuple(f"{kind}.jsonl" for kind in KINDS if whole_lines(self.file(kind))[1])
+
+    @property
     def unfinished(self) -> bool:
         """Whether the run can be gone on with."""
         return (self.path / RESUME).is_file()
 
     @property
     def begun(self) -> Begun:
-        """``resume.json``.
-
-        Raises:
-            UserError: there is nothing left to do, or nothing was begun.
-        """
-        if not self.unfinished:
-            done = (self.path / HEADER).is_file()
-            raise UserError(
-                f"{self.path}: " + ("this run is complete" if done else "nothing was asked here yet"),
-                "nothing is left to be resumed; run again without --resume",
-            )
+        """``resume.json``."""
         return self._document(RESUME, Begun)
 
     def close(self) -> None:

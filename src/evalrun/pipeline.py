@@ -44,9 +44,7 @@ class Answering(Protocol):
 
 @dataclass
 class Stop:
-    """The wish to end a run early: ``asked``, nothing new is begun. ``working``: whether anything is in flight
-    that is worth waiting for.
-    """
+    """The wish to end a run early. ``asked``: begin nothing new; ``working``: something may be in flight."""
 
     asked: bool = False
     working: bool = False

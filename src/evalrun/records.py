@@ -676,7 +676,7 @@ class Origin(Record):
 
 
 class Begun(Record):
-    """``resume.json``: what a run that has not come to its end is made of; all of it must be the same to go on.
+    """``resume.json``: what an unfinished run is made of; all of it must be the same to go on with it.
 
     ``judge``: its parts, as they go into its fingerprint. ``bot``: what was known of the bot when it was
     asked. ``command`` goes on with the run.

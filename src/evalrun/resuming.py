@@ -13,7 +13,6 @@ from typing import Any
 from evalrun.answers import ByKey, Contexts, context_of, earlier_of, system_text
 from evalrun.errors import UserError
 from evalrun.journal import HEADER, META, RunFolder
-from evalrun.jsonl import whole_lines
 from evalrun.judge import Judge
 from evalrun.planning import Plan
 from evalrun.records import Begun, CaseContext, Context, Draw, Exchange, Judgement
@@ -35,7 +34,6 @@ class Kept:
     draws: Mapping[tuple[str, int], Drawn] = field(default_factory=dict)
     judgements: Mapping[tuple[str, int], Judgement] = field(default_factory=dict)
     exchanges: tuple[Exchange, ...] = ()
-    torn: tuple[str, ...] = ()
 
     @property
     def verdicts(self) -> Iterator[Exchange]:
@@ -142,7 +140,6 @@ def kept_of(folder: RunFolder, plan: Plan) -> Kept:
             and not passing(line.error)
         },
         exchanges,
-        tuple(kind for kind in ("draws", "judgements", "exchanges") if whole_lines(folder.file(kind))[1]),
     )
 
 
@@ -150,10 +147,11 @@ def _whole(draw: Draw, contexts: Contexts, by_key: ByKey) -> bool:
     """Whether every context and call is there that a draw names. They are written before it; but where the
     power failed, of each file another part may be lost.
     """
+    named = [(draw.context, draw.exchange), *((turn.context, turn.exchange) for turn in draw.before)]
     return all(
-        (turn.context is None or (draw.case, turn.context) in contexts)
-        and (turn.exchange is None or (draw.case, draw.index, turn.exchange) in by_key)
-        for turn in (draw, *draw.before)
+        (context is None or (draw.case, context) in contexts)
+        and (exchange is None or (draw.case, draw.index, exchange) in by_key)
+        for context, exchange in named
     )
 
 

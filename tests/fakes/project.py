@@ -239,19 +239,23 @@ class Project:
         path.write_text(json.dumps(self.config, indent=1), "utf-8")
         return path
 
-    def run(self, *args: str) -> Outcome:
-        """``evalrun run`` in this process, into a new folder."""
-        output = self._next()
-        done = CliRunner().invoke(main, ["run", str(self.write()), "--output", str(output), *args])
+    def run(self, *args: str, resume: Path | None = None) -> Outcome:
+        """``evalrun run`` in this process, into a new folder, or on in that of ``resume``."""
+        output = resume or self._next()
+        where = "--resume" if resume else "--output"
+        done = CliRunner().invoke(main, ["run", str(self.write()), where, str(output), *args])
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         return Outcome(done.exit_code, done.output, RunFolder(output))
 
-    def start(self, *args: str, env: dict[str, str] | None = None) -> tuple[subprocess.Popen[str], Path]:
+    def start(
+        self, *args: str, env: dict[str, str] | None = None, resume: Path | None = None
+    ) -> tuple[subprocess.Popen[str], Path]:
         """``evalrun run`` as a process of its own, and the folder it writes."""
-        output = self._next()
+        output = resume or self._next()
+        where = "--resume" if resume else "--output"
         program = [sys.executable, "-c", "from evalrun.cli import main; main()"]
-        command = [*program, "run", str(self.write()), "--output", str(output), *args]
+        command = [*program, "run", str(self.write()), where, str(output), *args]
         process = subprocess.Popen(
             command,
             env={**os.environ, **(env or {})},

@@ -12,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from evalrun.cassette import Mode
+    from evalrun.journal import RunFolder
     from evalrun.pipeline import Stop
     from evalrun.planning import Plan
 
@@ -142,6 +143,8 @@ def carry_out(
     for line in () if quiet or as_json else plan.shortfalls:
         click.echo(f"note: {line}", err=True)
     folder = unfinished_run_folder(resume) if resume else new_run_folder(output, plan.config.name)
+    for name in folder.torn if resume else ():
+        click.echo(f"note: {name}: its last line was torn; what it was about is done again", err=True)
     progress = Progress(io.StringIO() if quiet or as_json else sys.stderr)
     command = f"{again} --resume {shlex.quote(str(folder.path))}" if again else ""
 
@@ -153,13 +156,11 @@ def carry_out(
     try:
         result = asyncio.run(stoppable())
     except (asyncio.CancelledError, Interrupted):
-        raise Interrupted("interrupted; finished draws are kept") from None
+        raise Interrupted("interrupted; finished draws are kept" + _way_on(folder)) from None
     finally:
         if resume is None:
             give_back(folder)
         folder.let_go()
-        if folder.unfinished:
-            click.echo(f"evalrun: this run is not finished; go on with it:\n    {command}", err=True)
     if canaries is not None:
         keep_seed(folder.path, canaries)
     if as_json:
@@ -168,11 +169,18 @@ def carry_out(
         print_run(result.folder, sys.stdout, full=full, quiet=quiet)
     for error in result.report_errors:
         click.echo(f"evalrun: {error}", err=True)
+    if folder.unfinished:
+        click.echo(f"evalrun: not everything was answered and judged{_way_on(folder)}", err=True)
     sys.exit(result.exit_code)
 
 
+def _way_on(folder: RunFolder) -> str:
+    """The command that goes on with a run, where that is possible."""
+    return f"\n    go on with it: {folder.begun.command}" if folder.unfinished else ""
+
+
 def _stop_on_signals(stop: Stop) -> None:
-    """Ctrl-C, or the SIGTERM of a job that is cancelled: once, what is in flight may finish; twice, it may not.
+    """Ctrl-C, or the SIGTERM of a cancelled job: once, what is in flight may finish; twice, it may not.
 
     A bot that was launched is stopped in any case.
     """

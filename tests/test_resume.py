@@ -1,0 +1,270 @@
+"""Runs that ended early and are gone on with: nothing lost, nothing asked twice, the same bytes last."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evalrun.errors import ExitCode
+from evalrun.journal import KINDS, RunFolder
+from evalrun.jsonl import whole_lines
+from fakes.killing import killed, timeless
+from fakes.project import Project, question_of
+
+CASES = Path(__file__).parent / "cases"
+SERIES = int(os.environ.get("KILL_SERIES", "1"))
+"""How many runs are killed five times each; ``nox -s faults`` sets it."""
+
+
+def with_pid(project: Project) -> Project:
+    """The project with a bot that leaves its process id, and a model and a judge that take their time."""
+    project.config["target"]["launch"]["command"] = project.command("--pid-file", str(project.folder / "pid"))
+    project.model.delay = project.judge.delay = 0.03
+    return project
+
+
+def began(project: Project, *args: str) -> Path:
+    """A run that ended early: its budget was spent after ten calls."""
+    project.config["budget"] = {"calls": 10}
+    done = project.run(*args)
+    assert ExitCode.NOT_ENOUGH_EVIDENCE == done.code, done.text
+    project.config["budget"] = {}
+    return done.folder.path
+
+
+def put(path: Path, kind: str, lines: list[bytes], tail: bytes = b"") -> None:
+    """Write a journal."""
+    (path / f"{kind}.jsonl").write_bytes(b"".join(line + b"\n" for line in lines) + tail)
+
+
+# ---------------------------------------------------------------- killed
+
+
+@pytest.mark.parametrize("seed", range(SERIES))
+def test_a_run_killed_at_random_moments_loses_nothing_and_asks_nothing_twice(
+    project: Project, seed: int
+) -> None:
+    """Five times kill -9, live: every draw that stood in the journal stays, no call of what is kept is made
+    again, and all but the clock's own is the same as of a run that nobody killed.
+    """
+    whole = with_pid(project).run("--live")
+    assert ExitCode.OK == whole.code, whole.text
+    found = killed(project, 5, 1000 * seed, "--live")
+    assert ([], []) == (found.lost, found.repeated)
+    assert 1 <= found.kills <= 5
+    assert timeless(whole.folder.path) == timeless(found.folder.path)
+    assert not found.folder.unfinished
+    print(f"kills {found.kills}, lost {len(found.lost)}, repeated {len(found.repeated)}")
+
+
+def test_a_killed_replay_comes_to_the_same_bytes(project: Project) -> None:
+    """Of a replay even the seconds are the same: every journal and run.json, byte for byte."""
+    whole = with_pid(project).recorded().run()
+    project.stop()
+    found = killed(project, 3, 7)
+    assert [] == found.lost
+    for name in (*(f"{kind}.jsonl" for kind in KINDS), "run.json"):
+        assert whole.files()[name] == (found.folder.path / name).read_bytes(), name
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def test_a_spent_budget_is_gone_on_with(project: Project) -> None:
+    """The hint names the command; it asks for what is missing alone, and the run is then complete."""
+    whole = project.run("--live")
+    project.model.bodies.clear()
+    project.judge.bodies.clear()
+    project.config["budget"] = {"calls": 10}
+    first = project.run("--live")
+    path = first.folder.path
+    assert f"go on with it: evalrun run {project.folder / 'config.yaml'} --live --resume {path}" in first.text
+    kept = {draw.key for draw in first.draws if draw.error is None}
+    project.config["budget"] = {}
+    done = project.run("--live", resume=path)
+    assert ExitCode.OK == done.code, done.text
+    assert "go on with it" not in done.text
+    assert 32 == len(project.model.bodies)
+    assert kept <= {draw.key for draw in done.draws}
+    assert timeless(whole.folder.path) == timeless(path)
+    again = project.run("--live", resume=path)
+    assert (ExitCode.USAGE, True) == (again.code, "this run is complete" in again.text)
+
+
+def test_a_torn_line_is_cut_off_and_its_draw_redone(project: Project) -> None:
+    """RS-01: of three lines the last is half: two draws are kept, the third is asked again, with a note."""
+    rows = (CASES / "rs-01-partial-results.jsonl").read_bytes().split(b"\n")
+    whole, torn = [json.loads(row)["id"] for row in rows[:-1]], rows[-1]
+    assert (["q1", "q2"], True) == (whole, torn.startswith(b'{"id": "q3"'))
+    path, asked = as_questions(project, [*whole, "q3"], whole, torn)
+    done = project.run("--live", resume=path)
+    assert ExitCode.OK == done.code, done.text
+    assert {"q3"} == asked()
+    assert "draws.jsonl: its last line was torn" in done.text
+    assert ["q1", "q2", "q3"] == [draw.case for draw in done.draws]
+
+
+def test_a_gap_is_filled_by_its_name(project: Project) -> None:
+    """RS-02: with q2 missing and q3 and q4 there, exactly q2 and q5 are asked, and each stands there once."""
+    rows = (CASES / "rs-02-gap.jsonl").read_text("utf-8").splitlines()
+    present = [json.loads(row)["id"] for row in rows]
+    assert ["q1", "q3", "q4"] == present
+    path, asked = as_questions(project, ["q1", "q2", "q3", "q4", "q5"], present)
+    done = project.run("--live", resume=path)
+    assert ExitCode.OK == done.code, done.text
+    assert {"q2", "q5"} == asked()
+    assert [f"q{number}" for number in range(1, 6)] == [draw.case for draw in done.draws]
+
+
+def as_questions(
+    project: Project, ids: list[str], present: list[str], torn: bytes = b""
+) -> tuple[Path, Callable[[], set[str]]]:
+    """A run of these cases that ended early with the draws of ``present``, and what is asked from now on."""
+    project.cases = [case | {"id": name} for name, case in zip(ids, project.cases, strict=False)]
+    project.config |= {"draws": 1, "gates": []}
+    questions = {case["question"]: case["id"] for case in project.cases}
+    project.config["budget"] = {"seconds": 0.0001}
+    path = project.run("--live").folder.path
+    project.config["budget"] = {}
+    whole = project.run("--live").folder
+    for kind in ("draws", "contexts", "exchanges"):
+        lines, _ = whole_lines(whole.file(kind))
+        found = [line for line in lines if json.loads(line)["case"] in present and b'"judge"' not in line]
+        put(path, kind, found, torn if kind == "draws" else b"")
+    project.model.bodies.clear()
+    return path, lambda: {questions[question_of(body)] for body in project.model.bodies}
+
+
+def test_a_service_that_was_gone_is_asked_again(project: Project) -> None:
+    """Draws that failed are no result: once the service is back they are asked, the others are not."""
+    whole = project.run("--live")
+    project.model.bodies.clear()
+    project.model.say, say = lambda body: {"status": 500}, project.model.say
+    failed = project.run("--live")
+    assert ExitCode.UNAVAILABLE == failed.code
+    assert "go on with it: evalrun run" in failed.text
+    project.model.say = say
+    done = project.run("--live", resume=failed.folder.path)
+    assert ExitCode.OK == done.code, done.text
+    assert timeless(whole.folder.path) == timeless(failed.folder.path)
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda project: project.config.update(temperature=0.2), "config.temperature: 0.7 -> 0.2"),
+        (lambda project: project.cases[0].update(question="Where do you speak next?"), "dataset: 'sha256:"),
+        (lambda project: project.rubric["prompt"].update(system="Be strict."), "judge.rubric: 'sha256:"),
+    ],
+    ids=["config", "dataset", "judge"],
+)
+def test_another_run_is_refused_with_the_difference(
+    project: Project, change: Callable[[Project], None], said: str
+) -> None:
+    """What was answered by one config is not mixed with another's; nothing is asked or changed."""
+    path = began(project, "--live")
+    change(project)
+    before = {kind: (path / f"{kind}.jsonl").read_bytes() for kind in KINDS}
+    project.model.bodies.clear()
+    done = project.run("--live", resume=path)
+    assert ExitCode.USAGE == done.code, done.text
+    assert said in done.text
+    assert [] == project.model.bodies
+    assert before == {kind: (path / f"{kind}.jsonl").read_bytes() for kind in KINDS}
+
+
+def test_another_mode_is_refused_with_the_right_command(project: Project) -> None:
+    """A live run is not gone on with as a replay; the message has the command that does."""
+    project.recorded()
+    path = began(project, "--live")
+    done = project.run(resume=path)
+    assert ExitCode.USAGE == done.code
+    assert "mode: 'live' -> 'replay'" in done.text
+    assert f"--live --resume {path}" in done.text
+
+
+def test_garbage_in_the_middle_of_a_journal_is_refused(project: Project) -> None:
+    """Only a last line can be torn: anything else is named with file and line."""
+    path = began(project, "--live")
+    lines, _ = whole_lines(path / "draws.jsonl")
+    put(path, "draws", [lines[0], b'{"case": "talks", "ind', *lines[1:]])
+    done = project.run("--live", resume=path)
+    assert (ExitCode.USAGE, True) == (done.code, "draws.jsonl:2: not a line of this journal" in done.text)
+
+
+def test_a_folder_without_an_unfinished_run_is_refused(project: Project, tmp_path: Path) -> None:
+    """Nothing was begun there."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = project.run("--live", resume=empty)
+    assert (ExitCode.USAGE, True) == (done.code, "nothing to resume" in done.text)
+
+
+def test_a_run_that_is_still_going_on_is_left_alone(project: Project) -> None:
+    """Two processes never write into one run; what reads it says how to go on."""
+    path = began(project, "--live")
+    (path / "run.json").unlink()
+    with pytest.raises(Exception, match=r"not finished\n    go on with it: evalrun run"):
+        RunFolder(path).header  # noqa: B018
+    other = RunFolder(path)
+    other.hold()
+    done = project.run("--live", resume=path)
+    assert (ExitCode.USAGE, True) == (done.code, "still going on" in done.text)
+    other.let_go()
+    assert ExitCode.OK == project.run("--live", resume=path).code
+
+
+# ---------------------------------------------------------------- stopped
+
+
+def stopped(project: Project, delay: float, signals: int) -> tuple[int, str, Path, float]:
+    """A live run that gets SIGINT after three answers, once or twice: code, output, folder, seconds."""
+    project.config |= {"draws": 1, "gates": []}
+    project.config["target"]["limits"]["concurrency"] = 2
+    with_pid(project).model.delay = 0.1
+    process, path = project.start("--live")
+    journal = path / "draws.jsonl"
+    while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") >= 3):
+        time.sleep(0.01)
+    project.model.delay = delay
+    time.sleep(0.3)
+    begun = time.monotonic()
+    for _ in range(signals):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    text, _ = process.communicate(timeout=60)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((project.folder / "pid").read_text()), 0)
+    return process.returncode, text, path, time.monotonic() - begun
+
+
+def test_ctrl_c_once_lets_finish_what_is_in_flight(project: Project) -> None:
+    """What was asked is paid for: its answers are written down, nothing new is asked; 130 and the way on."""
+    code, text, path, _ = stopped(project, 1.0, 1)
+    assert ExitCode.INTERRUPTED == code, text
+    assert "finishing what is in flight" in text
+    assert f"--live --resume {path}" in text
+    assert "Traceback" not in text
+    draws = list(RunFolder(path).draws())
+    assert len(project.model.bodies) == len(draws) < 16
+    assert {None} == {draw.error for draw in draws}
+    project.model.delay = 0
+    done = project.run("--live", resume=path)
+    assert (ExitCode.OK, 16, 16) == (done.code, len(project.model.bodies), len(done.draws))
+
+
+def test_ctrl_c_twice_stops_at_once(project: Project) -> None:
+    """Who asks twice does not wait for an answer that takes 40 seconds; the bot is gone all the same."""
+    code, text, path, seconds = stopped(project, 40.0, 2)
+    assert ExitCode.INTERRUPTED == code, text
+    assert seconds < 30
+    assert len(project.model.bodies) > len(list(RunFolder(path).draws())) >= 3
