@@ -545,6 +545,8 @@ def story(metric: str, group: str) -> str:
     if (metric, group) in STORY:
         passed, n = STORY[metric, group]
         found = stats.wilson_ci(passed, n)
+        assert found.low is not None
+        assert found.high is not None
         return f"{interval(passed / n, found.low, found.high)}, {passed} of {n}"
     return STORY_MEANS.get((metric, group), "")
 

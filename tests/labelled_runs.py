@@ -6,7 +6,7 @@ Owns headers, rows and their digests; the runs are those of ``paired_runs``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ def write_labels(path: Path, rows: Iterable[Row], rater: str = "r1", **fields: A
     return write_all(path, {rater: rows}, **fields)
 
 
-def write_all(path: Path, rows: dict[str, Iterable[Row]], **fields: Any) -> Path:
+def write_all(path: Path, rows: Mapping[str, Iterable[Row]], **fields: Any) -> Path:
     """A label file of several raters."""
     raters = {name: {"kind": "model", "how": "read"} for name in rows}
     lines: list[Any] = [header(**({"raters": raters} | fields))]

@@ -100,6 +100,7 @@ def test_a_full_config_is_read(tmp_path: Path) -> None:
     """Every section arrives with its values, paths joined to the config's folder."""
     config = loaded(tmp_path, FULL, KEY="secret")
     assert "quality" == config.name
+    assert config.dataset is not None
     assert tmp_path / "d.jsonl" == config.dataset.path
     assert FakeOptions(kind="fake", k=5, headers={"Authorization": "Bearer secret"}) == config.target.options
     assert config.target.launch is not None
@@ -133,6 +134,7 @@ def test_a_minimal_config_has_defaults(tmp_path: Path) -> None:
 def test_a_dataset_may_have_columns(tmp_path: Path) -> None:
     """A CSV's columns stand beside its path."""
     config = loaded(tmp_path, changed("dataset", "{path: d.jsonl, columns: {question: Q}}"))
+    assert config.dataset is not None
     assert {"question": "Q"} == config.dataset.columns
 
 

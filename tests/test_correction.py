@@ -117,7 +117,7 @@ def test_labels_of_one_kind_only_still_correct(tmp_path: Path) -> None:
     """All right by the labels: the labels alone, as plain Wilson; nothing is NaN."""
     found = faithful(tmp_path, many(12), {f"q{n:02}": True for n in range(12)})
     expected = stats.wilson_ci(12, 12)
-    assert (1.0, pytest.approx(expected.low), 1.0) == (found.value, found.low, found.high)
+    assert pytest.approx((1.0, expected.low, 1.0)) == (found.value, found.low, found.high)
 
 
 @pytest.mark.parametrize("count", [1, 7])
@@ -268,7 +268,7 @@ def test_a_judge_measured_elsewhere_is_corrected_by_its_error_rates(tmp_path: Pa
     run = write_run(tmp_path / "run", many(40, bad=10))
     estimates, (certificate,) = corrected(run, external(tmp_path / "e.jsonl", PAIRS, fingerprint(tmp_path)))
     found, expected = of(estimates, "faithful"), stats.lang_reiczigel_ci(30, 40, 27, 30, 16, 20)
-    assert (expected.estimate, pytest.approx(expected.low)) == (found.value, found.low)
+    assert pytest.approx((expected.estimate, expected.low)) == (found.value, found.low)
     assert "the judge errs here as it did in e.jsonl" == found.assumes
     assert (27, 30) == (certificate.sensitivity.count, certificate.sensitivity.n)
 
@@ -403,7 +403,7 @@ def test_what_agree_saves_corrects_a_run_of_another_bot(tmp_path: Path) -> None:
     assert agree(run, load_labels(path)).table == certificate.table
     found = of(estimates, "faithful")
     expected = stats.rogan_gladen_ci(0.9, 30, 28, 30, 10, 10)
-    assert (pytest.approx(expected.estimate), pytest.approx(expected.low)) == (found.value, found.low)
+    assert pytest.approx((expected.estimate, expected.low)) == (found.value, found.low)
 
 
 def test_only_a_random_sample_is_carried_elsewhere(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def gate(margin: float, **fields: Any) -> Gate:
 
 def rows(passed: int, failed: int) -> list[Row]:
     """So many questions with one draw each."""
-    return [(1.0,)] * passed + [(0.0,)] * failed
+    return [*((1.0,) for _ in range(passed)), *((0.0,) for _ in range(failed))]
 
 
 def beside(folder: Path, old: Outcomes, new: Outcomes) -> Beside:

@@ -11,6 +11,7 @@ import pytest
 
 from evalrun.digest import context_block
 from evalrun.provenance import (
+    AnswerMatch,
     ChainBroken,
     Cut,
     NoContext,
@@ -259,7 +260,7 @@ def test_a_cut_call_proves_nothing_there_either() -> None:
 )
 def test_an_answer_is_matched_as_far_as_is_asked(output: str, answer: str, least: str) -> None:
     """What a stricter way matches a looser one does; parts of words and nothing at all match nowhere."""
-    ways = ("exact", "normalised", "contains")
+    ways: tuple[AnswerMatch, ...] = ("exact", "normalised", "contains")
     found = [way for way in ways if answers_match(output, answer, way)]
     assert list(ways[ways.index(least) :] if least in ways else ()) == found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -210,11 +211,11 @@ def test_disguises_stack_on_any_case() -> None:
         stacked(CASES[:1], ["rot31"])
 
 
-def own(tmp_path: Path, *changes: dict[str, object]) -> AttacksConfig:
+def own(tmp_path: Path, *changes: Mapping[str, object]) -> AttacksConfig:
     """A config with a file of own probes, made from a shipped attack."""
     base = json.loads(to_line(ATTACKS[0]))
     path = tmp_path / "own.jsonl"
-    path.write_text("".join(json.dumps(base | change) + "\n" for change in changes), encoding="utf-8")
+    path.write_text("".join(json.dumps({**base, **change}) + "\n" for change in changes), encoding="utf-8")
     return FILLED.model_copy(update={"probes": (path,)})
 
 
