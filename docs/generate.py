@@ -609,7 +609,7 @@ def main() -> int:
     """Write every schema, page and block; 1 where a block could not be made and was left as it is."""
     for name in schemas.NAMES:
         for folder in (SCHEMA, ROOT / "src" / "evalrun" / "schema"):
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             (folder / schemas.file_of(name)).write_text(schemas.text_of(name), encoding="utf-8")
     REFERENCE.mkdir(exist_ok=True)
     for name, make in PAGES.items():
