@@ -189,6 +189,13 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session
+def faults(session: nox.Session) -> None:
+    """Runs that are killed sixty times at random moments: nothing is lost. Takes minutes; off by default."""
+    killed = ("-q", "-s", "tests/test_resume.py", "-k", "killed")
+    session.run(sys.executable, "-m", "pytest", *(session.posargs or killed), env={"KILL_SERIES": "12"})
+
+
+@nox.session
 def minimums(session: nox.Session) -> None:
     """The tests with the oldest dependencies that pyproject.toml allows. Off by default."""
     with tempfile.TemporaryDirectory() as name:

@@ -78,7 +78,7 @@ def killed(project: Project, kills: int, seed: int, *args: str) -> Killed:
 def _wait(path: Path, process: subprocess.Popen[str], rng: random.Random) -> None:
     """Until some more lines are written, and a moment longer; at times for a moment only, as it starts."""
     if rng.random() < 0.25:
-        time.sleep(rng.random() * 1.5)
+        time.sleep(rng.random() * 0.8)
         return
     more, until = _lines(path) + rng.randrange(1, 20), time.monotonic() + 30
     while process.poll() is None and _lines(path) < more and time.monotonic() < until:
