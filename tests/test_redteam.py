@@ -268,3 +268,11 @@ def test_nothing_of_an_answer_breaks_a_report_a_log_or_a_terminal(project: Proje
     for text in (done.output.encode(), page, junit, markdown):
         assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", text)
         assert not re.search(rb"(?m)^\s*(::|##\[)", text)
+
+
+def test_a_suite_without_a_scorer_of_attacks_is_refused(project: Project) -> None:
+    """Else attacks would be asked and nothing said of how they ended."""
+    project.config["scorers"] = ["refusal_rule"]
+    done = CliRunner().invoke(main, ["redteam", str(project.write())])
+    assert ExitCode.USAGE == done.exit_code
+    assert "no scorer says whether an attack succeeded" in done.output

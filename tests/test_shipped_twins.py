@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,14 @@ def test_diff_of_a_twin_with_itself_changes_nothing(twins: dict[str, tuple[int, 
         assert change.low is not None
         assert change.high is not None
         assert change.low < 0 < change.high
+
+
+def test_agree_takes_the_labels_that_a_run_read(
+    twins: dict[str, tuple[int, RunFolder]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the weaker twin have a name of their own; nobody has to say it again."""
+    monkeypatch.chdir(CONFIGS.parent)
+    argv = ["agree", "--dimension", "faithful", "--json", str(twins["quality-weak"][1].path)]
+    done = CliRunner().invoke(main, argv)
+    assert 0 == done.exit_code, done.output
+    assert 64 == json.loads(done.output)["n"]

@@ -99,12 +99,20 @@ def _checked(
 
 
 def _one_source(value: Mapping[str, Any], document: Document) -> list[Problem]:
-    """Questions come from a dataset or from an attack suite, never from both."""
+    """Questions come from a dataset or from an attack suite, never from both; attacks have a scorer."""
     if "redteam" in value and "dataset" in value:
         return [Problem(document.where_key(("redteam",)), "'redteam' beside 'dataset'", "keep one of them")]
     if not {"redteam", "dataset"} & value.keys():
         hint = "name a file of questions; for attacks: redteam: {}"
         return [Problem(document.where(()), "'dataset' is missing", hint)]
+    scorers = value.get("scorers")
+    if (
+        "redteam" in value
+        and isinstance(scorers, list)
+        and not any("attack_success" in str(s) for s in scorers)
+    ):
+        hint = "add attack_success, and over_refusal for the benign twins"
+        return [Problem(document.where_key(("scorers",)), "no scorer says whether an attack succeeded", hint)]
     return []
 
 

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalrun.targets import BadReply
-from evalrun.targets.wire import Reading, body_values, context_of, filled, may_have_ids, shown
+from evalrun.targets.wire import (
+    Reading,
+    body_values,
+    context_of,
+    filled,
+    may_have_ids,
+    shown,
+    slot_faults,
+)
 
 VALUES = {"question": 'a "{seed}" \\', "history": [], "seed": 7}
 TEXT = st.text(max_size=20)
@@ -121,3 +129,17 @@ def test_a_shortened_value_fits_a_line(value: Any) -> None:
     """Whatever is in it."""
     assert len(shown(value)) <= 200
     assert "\n" not in shown(value)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"input": {"query": "{questoin}"}}, "did you mean 'question'?"),
+        ({"input": "Please: {question}"}, "never filled within one"),
+        ("hello", "the bot would be asked nothing"),
+    ],
+)
+def test_a_body_that_never_sends_the_question_is_named(body: Any, said: str) -> None:
+    """At load: else the bot answers nothing in particular, and every rate looks like one."""
+    assert said in "; ".join(slot_faults(body))
+    assert [] == slot_faults({"q": "{question}", "note": "left {alone}", "other": "{other}"})

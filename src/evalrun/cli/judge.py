@@ -41,7 +41,13 @@ _SHARE = _Share()
 @click.command()
 @click.argument("folder", metavar="[RUN]", required=False, type=_FOLDER)
 @click.option("--dimension", required=True, type=_DIMENSION, help="What the labels are about.")
-@click.option("--labels", "file", type=_FILE, metavar="FILE", help="Default: data/labels/DIMENSION.v1.jsonl.")
+@click.option(
+    "--labels",
+    "file",
+    type=_FILE,
+    metavar="FILE",
+    help="Default: those of RUN, else data/labels/DIMENSION.v1.jsonl.",
+)
 @click.option("--rater", help="Whose labels count, where a file has several raters.")
 @click.option("--save", type=_WRITTEN, metavar="FILE", help="Keep the labels with this judge's verdicts.")
 @click.option("--full", is_flag=True, help="Show AC1, PABAK and every disagreement.")
@@ -75,7 +81,7 @@ def agree(
     from evalrun.reports.progress import Progress
     from evalrun.reports.screen import print_record
 
-    path = file or Path("data", "labels", f"{dimension}.v1.jsonl")
+    path = file or _labels_of(folder, dimension) or Path("data", "labels", f"{dimension}.v1.jsonl")
     labels = load_labels(path)
     if labels.header.dimension != dimension:
         raise UserError(
@@ -113,6 +119,15 @@ def _save(path: Path, run: RunFolder, labels: Labels, rater: str) -> None:
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}", "name another file") from None
     click.echo(f"{len(lines) - 1} labels with verdicts: {path}", err=True)
+
+
+def _labels_of(folder: Path | None, dimension: str) -> Path | None:
+    """The label file that a run read for a dimension, where it still lies in data/labels."""
+    from evalrun.journal import RunFolder
+
+    used = RunFolder(folder).header.labels if folder else ()
+    found = (Path("data", "labels", one.file) for one in used if one.header.dimension == dimension)
+    return next((path for path in found if path.is_file()), None)
 
 
 @click.command()

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import httpx
-from pydantic import Field, field_serializer
+from pydantic import Field, field_serializer, field_validator
 
 from evalrun.errors import UnavailableError
 from evalrun.http import BotUrl, Service, Watch
 from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
 from evalrun.targets import TARGETS, Setting, Target
-from evalrun.targets.wire import BotOptions, Reading, body_values, filled, values_of
+from evalrun.targets.wire import BotOptions, Reading, body_values, filled, slot_faults, values_of
 
 HIDDEN = "[hidden]"
 _SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|passw|session|credential", re.IGNORECASE)
@@ -41,6 +41,13 @@ class HttpOptions(BotOptions):
     method: Literal["POST", "GET", "PUT"] = "POST"
     headers: dict[str, str] = Field(default_factory=dict)
     body: Any = Field(default_factory=lambda: {"question": "{question}"})
+
+    @field_validator("body")
+    @classmethod
+    def _asks(cls, body: Any) -> Any:
+        if faults := slot_faults(body):
+            raise ValueError("; ".join(faults))
+        return body
 
     @property
     def template(self) -> Any:

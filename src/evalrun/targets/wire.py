@@ -18,6 +18,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from evalrun.digest import utf8
 from evalrun.provenance import AnswerMatch, Cut, Rule
 from evalrun.records import Case, Chunk, Context, Reply
+from evalrun.registry import nearest
 from evalrun.targets import BadReply, Offers, TargetOptions
 
 _SLOT = re.compile(r"\{([a-z]+)\}\Z")
@@ -31,6 +32,32 @@ _LAST_CHILD = {
     "pipe": -1,
 }
 """Kind of node in a parsed JMESPath → which of its children makes what is selected."""
+
+
+SLOTS = ("question", "history", "seed")
+
+
+def slot_faults(template: Any) -> list[str]:
+    """Why a template never sends the question: nothing in it is ``"{question}"``; what was meant to be."""
+    texts = list(_texts(template))
+    if "{question}" in texts:
+        return []
+    meant = []
+    for text in texts:
+        alone = _SLOT.match(text)
+        if alone and alone[1] not in SLOTS:
+            meant.append(f"'{text}' is no slot; {nearest(alone[1], SLOTS) or 'known: ' + ', '.join(SLOTS)}")
+        elif "{question}" in text:
+            meant.append(f"'{text}': a slot is the whole of a text and is never filled within one")
+    return ['nothing in it is "{question}": the bot would be asked nothing', *meant]
+
+
+def _texts(template: Any) -> Iterator[str]:
+    if isinstance(template, str):
+        yield template
+    elif isinstance(template, dict | list):
+        for part in template.values() if isinstance(template, dict) else template:
+            yield from _texts(part)
 
 
 class WireOptions(TargetOptions):
