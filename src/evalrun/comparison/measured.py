@@ -149,7 +149,7 @@ def _by_labels(
             if said.keys() >= needs and metric.population in ("all", cases[case].population)
         }
         if values:
-            update = {"id": f"{metric.id}{BY_LABELS}", "event": f"{metric.event}, by labels", "judged": False}
+            update = {"id": metric.id + BY_LABELS, "event": metric.event + BY_LABELS, "judged": False}
             yield metric.model_copy(update=update), values
 
 
