@@ -246,7 +246,8 @@ def test_hostile_text(tmp_path: Path) -> None:
     )  # fmt: skip
     html, text = page.render(found).decode(), markdown.render(found).decode()
     assert "<img" not in html
-    assert "49" not in re.sub(r"sha256[-:]\S+", "", html.partition("<body>")[2])
+    body = html.partition("<body>")[2].replace(str(tmp_path), "")  # the folder's number may be 49
+    assert "49" not in re.sub(r"sha256[-:]\S+", "", body)
     assert "{{ 7*7 }}" in html
     for shown in (html, text, screen(found, full=True)):
         assert "\x1b" not in shown
