@@ -46,6 +46,16 @@ def test_a_torn_last_line_is_left_out_and_then_overwritten(tmp_path: Path) -> No
     assert [draw("a", 0), draw("a", 2)] == list(read_lines(path, Draw))
 
 
+def test_a_journal_that_is_put_in_place_can_still_be_appended_to(tmp_path: Path) -> None:
+    """What comes later stands behind what was put there, even where something was appended before."""
+    folder = RunFolder(tmp_path)
+    folder.append("draws", draw("gone", 0))
+    folder.rewrite("draws", [draw("a", 0)])
+    folder.append("draws", draw("a", 1))
+    folder.close()
+    assert [draw("a", 0), draw("a", 1)] == list(folder.draws())
+
+
 def test_no_file_is_no_lines(tmp_path: Path) -> None:
     """A journal that was never begun is empty."""
     assert [] == list(read_lines(tmp_path / "gone.jsonl", Draw))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shlex
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -234,6 +235,29 @@ def test_fresh_canaries_are_new_and_kept(project: Project) -> None:
     assert "evalrun" != seed
     refused = CliRunner().invoke(main, ["redteam", str(project.write()), "--fresh"])
     assert ExitCode.USAGE == refused.exit_code
+
+
+@pytest.mark.parametrize("fresh", [(), ("--fresh",)])
+def test_a_suite_that_ended_early_is_gone_on_with(project: Project, fresh: tuple[str, ...]) -> None:
+    """The hint names ``redteam`` with all its options; no kept turn is asked again, canaries stay."""
+    some = ("--case", "build-rules", "--case", "override-forget", "--case", "indirect-order", *fresh)
+    project.config["budget"] = {"calls": 7}
+    project.config["target"]["limits"]["concurrency"] = 1
+    first = attacked(project, leaks, *some)
+    assert first.unfinished
+    assert first.begun.command.startswith(f"evalrun redteam {project.folder / 'config.yaml'} --case")
+    assert first.begun.command.endswith(f"{' '.join(('--live', *fresh))} --resume {first.path}")
+    kept = {draw.key for draw in first.draws() if draw.error is None}
+    asked = len(project.model.bodies)
+    project.config["budget"] = {}
+    project.write()
+    project.model.bodies.clear()
+    done = CliRunner().invoke(main, shlex.split(first.begun.command)[1:])
+    assert ExitCode.OK == done.exit_code, done.output
+    assert (2 * 5, 2 * 2) == (asked, len(project.model.bodies))  # a conversation is not broken off
+    assert 2 <= len(kept) < 6 == len(list(first.draws()))
+    assert (1.0, False) == (figure(first, "attack_success", "goal:leak_prompt").value, first.unfinished)
+    assert bool(fresh) == (first.path / "source.json").exists()
 
 
 HOSTILE = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,41 @@ def test_code_alone_needs_neither_judge_nor_recording(project: Project) -> None:
     assert 8 == sum(one.value == 1 for one in done.scores("recall@1"))
     assert 0 == done.folder.meta.calls
     assert 0 == CliRunner().invoke(main, ["verify", str(done.folder.path)]).exit_code
+
+
+def test_scoring_that_ended_early_is_gone_on_with(project: Project) -> None:
+    """The hint names ``score``; no verdict is asked for twice, and the files are those of a run nobody
+    stopped.
+    """
+    parent = project.recorded().run()
+    config = another(project)
+    whole = score(project, parent.folder.path, config, "--live")
+    judged = len(project.judge.bodies)
+    project.judge.bodies.clear()
+    first = score(project, parent.folder.path, config | {"budget": {"calls": 5}}, "--live")
+    command = first.folder.begun.command
+    assert f"evalrun score {parent.folder.path} --config" in first.text
+    assert f"go on with it: {command}" in first.text
+    (project.folder / "other.yaml").write_text(json.dumps(config, indent=1), "utf-8")
+    done = CliRunner().invoke(main, shlex.split(command)[1:])
+    assert ExitCode.OK == done.exit_code, done.output
+    assert judged == len(project.judge.bodies)
+    assert not first.folder.unfinished
+    for name in ("draws", "contexts", "scores", "cases"):
+        assert whole.files()[f"{name}.jsonl"] == first.files()[f"{name}.jsonl"], name
+    assert 0 == CliRunner().invoke(main, ["verify", str(first.folder.path)]).exit_code
+
+
+def test_scoring_other_answers_is_another_run(project: Project) -> None:
+    """What was judged of one run is not mixed with the answers of another."""
+    parent = project.recorded().run()
+    config = another(project)
+    begun = score(project, parent.folder.path, config | {"budget": {"calls": 5}}, "--live").folder.begun
+    project.model.say = lambda body: "Something else."
+    other = project.run("--live")
+    command = shlex.split(begun.command.replace(str(parent.folder.path), str(other.folder.path), 1))
+    done = CliRunner().invoke(main, command[1:])
+    assert (ExitCode.USAGE, True) == (done.exit_code, "origin.digest: 'sha256:" in done.output), done.output
 
 
 def test_a_new_rubric_without_a_recording_says_what_it_takes(project: Project) -> None:

@@ -95,7 +95,9 @@ class RunFolder:
         self._open[kind].write(record)
 
     def rewrite(self, kind: str, records: Iterable[Record]) -> None:
-        """Put a journal in place whole, in one step."""
+        """Put a journal in place whole, in one step; what is appended from here on stands behind it."""
+        if kind in self._open:
+            self._open.pop(kind).close()
         write_atomically(self.file(kind), b"".join(map(to_line, records)))
 
     def begin(self, begun: Begun) -> None:

@@ -126,9 +126,9 @@ class Pipeline:
     def finished(self) -> bool:
         """Whether asking again would get nothing more: of every draw an answer or the reason why not."""
         tally = self.tally
-        lost = sum(
-            counts[kind] for counts in (tally.draws, tally.judgements) for kind in ("service", "budget")
-        )
+        # An answer that is there already, or was none, stays what it is.
+        asked = (tally.judgements,) if self.plan.answers else (tally.draws, tally.judgements)
+        lost = sum(counts[kind] for counts in asked for kind in ("service", "budget"))
         judged = tally.judgements.total() + tally.decided if self.judge else tally.draws["ok"]
         return not lost and tally.draws.total() == self.plan.draws and judged == tally.draws["ok"]
 

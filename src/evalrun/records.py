@@ -679,7 +679,7 @@ class Begun(Record):
     """``resume.json``: what an unfinished run is made of; all of it must be the same to go on with it.
 
     ``judge``: its parts, as they go into its fingerprint. ``bot``: what was known of the bot when it was
-    asked. ``command`` goes on with the run.
+    asked. ``origin``: which answers are scored, where no bot is asked. ``command`` goes on with the run.
     """
 
     format: Literal["resume.v1"] = "resume.v1"
@@ -690,6 +690,7 @@ class Begun(Record):
     config: dict[str, Any]
     judge: dict[str, Any] | None
     bot: dict[str, Any] | None = None
+    origin: Origin | None = None
 
 
 class RunHeader(Record):

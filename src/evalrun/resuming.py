@@ -69,6 +69,7 @@ def begun_of(plan: Plan, judge: Judge | None, command: str) -> Begun:
         partial=plan.partial,
         dataset=plan.dataset.digest,
         config=plan.public,
+        origin=plan.answers.origin if plan.answers else None,
         judge=None
         if judge is None
         else {

@@ -75,6 +75,8 @@ async def execute(
             _check_same(folder, begun)
             source = await _source(stack, plan, cassette, _into(folder), kept.contexts)
             _begin(folder, begun.model_copy(update={"bot": source.about}), kept)
+            for exchange in plan.answers.exchanges if plan.answers else ():
+                folder.append("exchanges", exchange)
             work = Pipeline(
                 plan,
                 folder,
@@ -173,8 +175,6 @@ async def _source(
     stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe, known: Mapping[str, Context]
 ) -> _Source:
     if plan.answers is not None:
-        for exchange in plan.answers.exchanges:
-            observe(exchange)
         return _Source(plan.answers, dict(plan.answers.about))
     bot = await _bot(stack, plan, cassette, observe)
     sampler = Sampler(bot.target, bot.tap, plan.seeds, known)

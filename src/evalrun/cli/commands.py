@@ -60,12 +60,9 @@ def run(
     Without --live or --record, recorded replies are replayed: no key, no model, no network. A config without
     a cassette has nothing to replay: there the bot is asked.
     """
-    from evalrun.errors import UserError
     from evalrun.planning import Selection, load, make_plan
 
     mode = mode_of(live, record, record_missing)
-    if resume is not None and output is not None:
-        raise UserError("--resume and --output exclude each other", "a run goes on in its own folder")
     if draws is not None:
         overrides = (*overrides, f"draws={draws}")
     loaded = load(config, overrides)
@@ -79,19 +76,19 @@ def run(
         full=full,
         quiet=quiet,
         as_json=as_json,
-        again=command_of(ctx, without=("output", "resume")),
+        again=command_of(ctx),
         resume=resume,
     )
 
 
-def command_of(ctx: click.Context, *, without: tuple[str, ...]) -> str:
-    """The command line that stands behind ``ctx``, to be pasted into a shell."""
+def command_of(ctx: click.Context) -> str:
+    """The command line that stands behind ``ctx``, to be pasted into a shell, without where it writes."""
     import shlex
 
     words = ["evalrun", str(ctx.info_name)]
     for param in ctx.command.params:
         value = ctx.params[str(param.name)]
-        if param.name in without or value is None or value is False or value == ():
+        if param.name in ("output", "resume") or value is None or value is False or value == ():
             continue
         option = [param.opts[0]] if isinstance(param, click.Option) else []
         for one in value if isinstance(value, tuple) else (value,):
@@ -120,33 +117,38 @@ def carry_out(
     full: bool,
     quiet: bool,
     as_json: bool,
+    again: str,
+    resume: Path | None,
     canaries: str | None = None,
-    again: str = "",
-    resume: Path | None = None,
 ) -> NoReturn:
     """Run a plan into a new folder, or go on in that of ``resume``; show what it came to, end with its code.
 
     ``canaries``: the seed that they were drawn from, to be kept in the folder's ``source.json``. ``again`` is
     the command that, with ``--resume`` behind it, goes on with a run that ended early.
+
+    Raises:
+        UserError: both folders are given, or the one that is cannot be written to.
     """
     import asyncio
     import shlex
 
     from evalrun.cassette import keep_seed
-    from evalrun.errors import Interrupted
+    from evalrun.errors import Interrupted, UserError
     from evalrun.folders import give_back, new_run_folder, unfinished_run_folder
     from evalrun.pipeline import Stop
     from evalrun.reports.console import print_json, print_run
     from evalrun.reports.progress import Progress
     from evalrun.runner import Result, execute
 
+    if resume is not None and output is not None:
+        raise UserError("--resume and --output exclude each other", "a run goes on in its own folder")
     for line in () if quiet or as_json else plan.shortfalls:
         click.echo(f"note: {line}", err=True)
     folder = unfinished_run_folder(resume) if resume else new_run_folder(output, plan.config.name)
     for name in folder.torn if resume else ():
         click.echo(f"note: {name}: its last line was torn; what it was about is done again", err=True)
     progress = Progress(io.StringIO() if quiet or as_json else sys.stderr)
-    command = f"{again} --resume {shlex.quote(str(folder.path))}" if again else ""
+    command = f"{again} --resume {shlex.quote(str(folder.path))}"
 
     async def stoppable() -> Result:
         stop = Stop()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from evalrun.cli.commands import carry_out, mode_of
+from evalrun.cli.commands import carry_out, command_of, mode_of
 
 if TYPE_CHECKING:
     from evalrun.planning import Plan
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DEFAULT = Path("configs/redteam.yaml")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.command()
@@ -35,11 +36,14 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--record-missing", is_flag=True, help="As --record, and replace stale recordings.")
 @click.option("--draws", type=click.IntRange(min=1), help="Answers an attack.")
 @click.option("--output", type=click.Path(path_type=Path), help="Run folder (default: runs/MMDD-NAME).")
+@click.option("--resume", type=_FOLDER, metavar="RUN", help="Do what is missing in this unfinished run.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a value.")
 @click.option("--full", is_flag=True, help="Show every table.")
 @click.option("--quiet", "-q", is_flag=True, help="Show the gates and the verdict only.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json instead.")
+@click.pass_context
 def redteam(
+    ctx: click.Context,
     config: Path,
     listed: bool,
     techniques: tuple[str, ...],
@@ -54,6 +58,7 @@ def redteam(
     record_missing: bool,
     draws: int | None,
     output: Path | None,
+    resume: Path | None,
     overrides: tuple[str, ...],
     full: bool,
     quiet: bool,
@@ -63,8 +68,6 @@ def redteam(
 
     Without --live or --record, recorded replies are replayed: no key, no model, no network.
     """
-    import secrets
-
     from evalrun.errors import UserError
     from evalrun.planning import Selection, load, make_plan
     from evalrun.suite import saved
@@ -74,7 +77,7 @@ def redteam(
         raise UserError("--fresh goes with --live", "a recording is found by its canaries")
     if draws is not None:
         overrides = (*overrides, f"draws={draws}")
-    seed = secrets.token_hex(16) if fresh else None
+    seed = _fresh_seed(resume) if fresh else None
     if seed is not None:
         overrides = (*overrides, f"redteam.seed='{seed}'")
     loaded = load(config, overrides)
@@ -91,7 +94,29 @@ def redteam(
         return
     if not (quiet or as_json):
         click.echo(f"{_counted(plan.cases)}{''.join(f'; {note}' for note in plan.dataset.notes)}", err=True)
-    carry_out(plan, output, refresh=record_missing, full=full, quiet=quiet, as_json=as_json, canaries=seed)
+    carry_out(
+        plan,
+        output,
+        refresh=record_missing,
+        full=full,
+        quiet=quiet,
+        as_json=as_json,
+        again=command_of(ctx),
+        resume=resume,
+        canaries=seed,
+    )
+
+
+def _fresh_seed(resume: Path | None) -> str:
+    """A seed that nobody has seen, or the one that an unfinished run drew when it was begun."""
+    import secrets
+
+    from evalrun.journal import RunFolder
+
+    begun: Any = {}
+    if resume is not None and (folder := RunFolder(resume)).unfinished:
+        begun = folder.begun.config.get("redteam") or {}
+    return str(begun.get("seed") or secrets.token_hex(16))
 
 
 def _counted(cases: Sequence[Case]) -> str:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from evalrun.cli.commands import carry_out, mode_of
+from evalrun.cli.commands import carry_out, command_of, mode_of
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.command()
@@ -24,19 +25,23 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--live", is_flag=True, help="Ask the real judge; store nothing.")
 @click.option("--record", is_flag=True, help="Ask the judge for what has no recording, and store it.")
 @click.option("--output", type=click.Path(path_type=Path), help="Run folder (default: runs/MMDD-NAME).")
+@click.option("--resume", type=_FOLDER, metavar="RUN", help="Do what is missing in this unfinished run.")
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a value of the config."
 )
 @click.option("--full", is_flag=True, help="Show every table.")
 @click.option("--quiet", "-q", is_flag=True, help="Show the gates and the verdict only.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json instead.")
+@click.pass_context
 def score(
+    ctx: click.Context,
     source: Path,
     config: Path | None,
     columns: tuple[str, ...],
     live: bool,
     record: bool,
     output: Path | None,
+    resume: Path | None,
     overrides: tuple[str, ...],
     full: bool,
     quiet: bool,
@@ -67,7 +72,16 @@ def score(
         # The screen shows them again; who spends, or sees no screen, should know before.
         for note in plan.dataset.notes if quiet or as_json or (plan.judged and mode != "replay") else ():
             click.echo(f"note: {note}", err=True)
-    carry_out(plan, output, refresh=False, full=full, quiet=quiet, as_json=as_json)
+    carry_out(
+        plan,
+        output,
+        refresh=False,
+        full=full,
+        quiet=quiet,
+        as_json=as_json,
+        again=command_of(ctx),
+        resume=resume,
+    )
 
 
 ALL = (score,)
