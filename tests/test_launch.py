@@ -16,6 +16,7 @@ import pytest
 from evalrun.errors import UnavailableError
 from evalrun.launch import Launch, free_port
 from evalrun.process import find_program
+from fakes.killing import runs
 from fakes.project import BOT
 
 
@@ -24,15 +25,6 @@ def launch(folder: Path, *more: str, seconds: float = 30, **options: object) -> 
     (folder / "docs.json").write_text(json.dumps({"docs": {"a": "A."}, "finds": {}}))
     command = [sys.executable, "-S", str(BOT), "--port", "{port}", "--docs", "docs.json", *more]
     return Launch(command, {}, folder, ready="/healthz", timeout=seconds, tap="http://tap", **options)  # type: ignore[arg-type]
-
-
-def runs(pid: int) -> bool:
-    """Whether a process is there."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 async def test_a_bot_runs_for_the_time_of_the_block(tmp_path: Path) -> None:
@@ -88,17 +80,49 @@ async def test_its_children_go_with_it(tmp_path: Path) -> None:
     made._command = ["sh", "-c", f"(trap '' TERM; exec sleep 60 > log 2>&1) & echo $! > child; {bot}"]
     async with made:
         child = int((tmp_path / "child").read_text())
-        assert _alive(child)
+        assert runs(child)
     for _ in range(200):  # a killed child is reaped by whoever inherits it
-        if not _alive(child):
+        if not runs(child):
             break
         await asyncio.sleep(0.05)
-    assert not _alive(child)
+    assert not runs(child)
 
 
-def _alive(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    return runs(pid) and not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+STARTS = """
+import asyncio, sys
+from pathlib import Path
+from evalrun.process import Process
+
+async def main():
+    script = "(trap '' TERM; exec sleep 60) & echo $$ $! > pids; sleep 60"
+    await Process.start(["sh", "-c", script], {}, Path(sys.argv[1]), what="x")
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+async def test_it_does_not_outlive_evalrun_however_that_ends(tmp_path: Path) -> None:
+    """Kill -9 leaves nobody who could stop it: it is gone all the same, and its children with it."""
+    evalrun = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTS, str(tmp_path))
+    try:
+        for _ in range(1000):
+            if len(pids := _read(tmp_path / "pids").split()) == 2:
+                break
+            await asyncio.sleep(0.01)
+        assert [True, True] == [runs(int(pid)) for pid in pids]
+    finally:
+        evalrun.kill()
+        await evalrun.wait()
+    for _ in range(100):
+        if not any(runs(int(pid)) for pid in pids):
+            break
+        await asyncio.sleep(0.05)
+    assert [False, False] == [runs(int(pid)) for pid in pids]
+
+
+def _read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 async def test_a_recording_starts_it_with_an_empty_cache(tmp_path: Path) -> None:

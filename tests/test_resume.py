@@ -56,7 +56,7 @@ def test_a_run_killed_at_random_moments_loses_nothing_and_asks_nothing_twice(
     whole = with_pid(project).run("--live")
     assert ExitCode.OK == whole.code, whole.text
     found = killed(project, 5, 1000 * seed, "--live")
-    assert ([], []) == (found.lost, found.repeated)
+    assert ([], [], 0) == (found.lost, found.repeated, found.orphans)
     assert 1 <= found.kills <= 5
     assert timeless(whole.folder.path) == timeless(found.folder.path)
     assert not found.folder.unfinished
@@ -68,7 +68,7 @@ def test_a_killed_replay_comes_to_the_same_bytes(project: Project) -> None:
     whole = with_pid(project).recorded().run()
     project.stop()
     found = killed(project, 3, 7)
-    assert [] == found.lost
+    assert ([], 0) == (found.lost, found.orphans)
     for name in (*(f"{kind}.jsonl" for kind in KINDS), "run.json"):
         assert whole.files()[name] == (found.folder.path / name).read_bytes(), name
 

@@ -1,7 +1,7 @@
-"""A program of the user's, run in a session of its own: started, listened to, and always stopped whole.
+"""A program of the user's, run in a group of its own: started, listened to, and always stopped whole.
 
-Owns the process, the end of what it wrote, and that nothing it started outlives it. What is sent to it and
-what its output means belongs to ``launch`` and to the ``command`` target.
+Owns the process, the end of what it wrote, and that nothing of it outlives its stop, nor evalrun however that
+ends. What is sent to it and what its output means belongs to ``launch`` and to the ``command`` target.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ from evalrun.errors import UnavailableError
 _TAIL_LINES = 20
 _TAIL_BYTES = 8192
 _GRACE_SECONDS = 5.0
+_KEEPER = 'trap "" TERM INT HUP; read -r _; kill -TERM 0; sleep 1; kill -KILL 0'
+"""What leads the group of a program: it waits for the end of its input, which only evalrun holds open. Where
+evalrun ends without a word, as by kill -9, that end comes, and the whole group goes."""
 
 
 def find_program(name: str, folder: Path, what: str = "target.launch.command") -> str:
@@ -47,8 +51,11 @@ class Process:
     unless it is ``piped``: then :attr:`stdin` and :attr:`stdout` are the caller's.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, *, piped: bool) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, keeper: subprocess.Popen[bytes] | None, *, piped: bool
+    ) -> None:
         self._process = process
+        self._keeper = keeper
         self._tail = b""
         stream = process.stderr if piped else process.stdout
         assert stream is not None
@@ -71,6 +78,7 @@ class Process:
         """
         program = find_program(command[0], folder, what)
         pipe = asyncio.subprocess.PIPE
+        keeper = _keeper()
         try:
             process = await asyncio.create_subprocess_exec(
                 program,
@@ -80,11 +88,15 @@ class Process:
                 stdin=pipe if piped else asyncio.subprocess.DEVNULL,
                 stdout=pipe,
                 stderr=pipe if piped else asyncio.subprocess.STDOUT,
-                start_new_session=True,
+                # In the keeper's group from its first moment on: there is none in which it could be orphaned.
+                process_group=keeper.pid if keeper else 0,
             )
-        except OSError as error:
-            raise UnavailableError(f"{what}: {program}: {error.strerror}") from None
-        return cls(process, piped=piped)
+        except BaseException as error:
+            _end(keeper)
+            if isinstance(error, OSError):
+                raise UnavailableError(f"{what}: {program}: {error.strerror}") from None
+            raise
+        return cls(process, keeper, piped=piped)
 
     @property
     def stdin(self) -> asyncio.StreamWriter:
@@ -136,9 +148,35 @@ class Process:
             # Nor does it outlive a user who will not wait. A child of it may have: the whole group goes.
             self._signal(signal.SIGKILL)
         await self._process.wait()
+        _end(self._keeper)
         self._reader.cancel()
         await asyncio.gather(self._reader, return_exceptions=True)
 
     def _signal(self, number: signal.Signals) -> None:
+        group = self._keeper.pid if self._keeper else self._process.pid
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+            os.killpg(group, number)
+
+
+def _keeper() -> subprocess.Popen[bytes] | None:
+    """Start the leader of a new group; None where there is no shell to be it."""
+    try:
+        return subprocess.Popen(
+            ["sh", "-c", _KEEPER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
+        )
+    except OSError:
+        return None
+
+
+def _end(keeper: subprocess.Popen[bytes] | None) -> None:
+    """End a keeper, but not by the end of its input: it is to do nothing any more."""
+    if keeper is None:
+        return
+    keeper.kill()
+    keeper.wait()
+    assert keeper.stdin is not None
+    keeper.stdin.close()

@@ -5,12 +5,10 @@ Owns when a run is killed and the bookkeeping of model calls; what a run must co
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
 import re
-import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -26,10 +24,13 @@ _TIMES = re.compile(rb'"seconds":[0-9.]+,?')
 
 @dataclass
 class Killed:
-    """How often a run was killed, draws lost by it, and calls made again although what they gave was kept."""
+    """How often a run was killed, bots and draws lost by it, and calls made again although what they gave was
+    kept.
+    """
 
     folder: RunFolder
     kills: int = 0
+    orphans: int = 0
     lost: list[tuple[str, int]] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
     kept: set[tuple[str, int]] = field(default_factory=set)
@@ -62,7 +63,7 @@ def killed(project: Project, kills: int, seed: int, *args: str) -> Killed:
         ended = process.poll() is not None
         process.kill()
         text, _ = process.communicate(timeout=60)
-        _end_orphan(pid_file)
+        found.orphans += _orphaned(pid_file)
         assert found.folder.unfinished or (path / "run.json").exists(), text
         found.note(project)
         if ended or not found.folder.unfinished:
@@ -109,11 +110,25 @@ def _call(body: Json) -> str:
     return json.dumps([body.get("messages"), options.get("seed")], sort_keys=True)
 
 
-def _end_orphan(pid_file: Path) -> None:
-    """A bot outlives a runner that was killed with -9: nobody is left to stop it."""
-    with contextlib.suppress(FileNotFoundError, ValueError, ProcessLookupError):
-        os.killpg(int(pid_file.read_text()), signal.SIGKILL)
-    pid_file.unlink(missing_ok=True)
+def _orphaned(pid_file: Path) -> bool:
+    """Whether a bot outlives a runner that was killed with -9 by more than two seconds."""
+    if not pid_file.exists():
+        return False
+    pid, until = int(pid_file.read_text() or 0), time.monotonic() + 2
+    while pid and runs(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    pid_file.unlink()
+    return bool(pid) and runs(pid)
+
+
+def runs(pid: int) -> bool:
+    """Whether a process goes on; one that waits to be reaped does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def timeless(path: Path) -> dict[str, bytes]:
