@@ -78,8 +78,8 @@ def test_a_mapping_says_what_names_do_not(tmp_path: Path) -> None:
         ("question,id\nx,1\ny,1\n", {}, "q.csv:3: id '1' stands twice"),
         ("question,id\nx\n", {}, "q.csv:2: 1 cells under 2 headings"),
         ("question,expect\nx,perhaps\n", {}, "q.csv:2: 'expect'"),
-        ('question\n"x\n', {}, "not valid CSV"),
-        ("", {}, "nothing here is called a question"),
+        ('question\n"x\n', {}, "q.csv:2:1: a quote that is never closed"),
+        ("", {}, "q.csv: is empty"),
     ],
 )
 def test_faults_of_a_spreadsheet_stand_at_its_own_lines(

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from evalrun.answers import Answers
 from evalrun.cli import main
+from evalrun.digest import sha256_bytes
 from evalrun.errors import ExitCode, InputError, Problem, UserError
 from evalrun.journal import RunFolder
 from evalrun.logged import read_answers, read_columns
 from evalrun.textfile import Cells, csv_cells
+from evalrun.verify import verify_run
 from fakes.project import REFUSAL, TOPICS, UNKNOWN, Outcome, Project
 
 HEAD = "Q,A,C,Gold"
@@ -96,6 +98,69 @@ def test_rows_of_one_question_are_its_draws(tmp_path: Path) -> None:
     assert (["1", "2"], 1) == ([case.id for case in by_id.cases], by_id.per_case)
 
 
+def test_a_question_that_was_asked_again_counts_by_the_mean_of_its_answers(tmp_path: Path) -> None:
+    """The others have fewer draws: what was never asked is not missing."""
+    path = tmp_path / "log.csv"
+    path.write_text("question,answer,must_contain\nA?,No.,yes\nB?,No.,yes\nA?,Yes.,yes\n", "utf-8")
+    done = score(path)
+    header = done.folder.header
+    assert (2, 2, 0) == (header.draws, header.dataset.cases, done.code)
+    [found] = [one for one in header.estimates if (one.metric, one.group) == ("contains", "all")]
+    assert (3, 1, 0, 0.25) == (found.scored, found.not_applicable, found.failed, found.value)
+    assert any(note.startswith("1 of 2 questions have fewer answers") for note in header.notes)
+    assert ([], True) == (verify_run(done.folder.path)[0], done.folder.header.complete)
+
+
+def test_rows_kept_apart_are_cases_of_one_cluster(tmp_path: Path) -> None:
+    """--apart says that each row was a question of its own; that they ask the same is not forgotten."""
+    (tmp_path / "log.csv").write_text("question,answer\nA?,x\nB?,x\nA?,y\n", "utf-8")
+    found = read_answers(tmp_path / "log.csv", {}, apart=True)
+    assert [("q1", "q1"), ("q2", None), ("q3", "q1")] == [(case.id, case.cluster) for case in found.cases]
+    assert (1, "y") == (found.per_case, found.draws["q3", 0].answer)
+    (tmp_path / "log.csv").write_text("Nr,question,answer\n1,A?,x\n", "utf-8")
+    with pytest.raises(UserError, match="says by 'Nr' which answers belong together"):
+        read_answers(tmp_path / "log.csv", {"id": "Nr"}, apart=True)
+
+
+def test_logs_that_ask_the_same_are_one_dataset(tmp_path: Path) -> None:
+    """Whatever was answered, in whatever order and form; another expectation is another dataset."""
+    first = read(tmp_path, "id,question,answer,reference\na,A?,x,r\nb,B?,y,\n", "")
+    later = read(tmp_path, "id;question;answer;reference\nb;B?;z;\na;A?;w;r\n", "", "later.csv")
+    other = read(tmp_path, "id,question,answer,reference\na,A?,x,s\nb,B?,y,\n", "", "other.csv")
+    digests = [found.dataset.digest for found in (first, later, other) if found.dataset]
+    assert digests[0] == digests[1] != digests[2]
+    assert first.origin.digest != later.origin.digest
+
+
+def test_two_logs_of_the_same_questions_are_compared(tmp_path: Path) -> None:
+    """As two runs of a bot are."""
+    for name, said in (("old", "I do not know."), ("new", "In Graz.")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "log.csv").write_text(
+            f"question,answer,must_contain\nWhere?,{said},Graz\n", "utf-8"
+        )
+        score(tmp_path / name / "log.csv")
+    done = CliRunner().invoke(main, ["diff", *(str(tmp_path / name / "scored") for name in ("old", "new"))])
+    assert "same dataset" in done.output
+    assert 0 == done.exit_code
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.tsv"])
+@pytest.mark.parametrize("divider", [";", "\t"])
+def test_semicolons_and_tabs_divide_where_they_divide_the_headings(
+    tmp_path: Path, name: str, divider: str
+) -> None:
+    """As a spreadsheet saves them; in .tsv a tab alone."""
+    text = divider.join(("question", "answer", "must_contain")) + "\n"
+    text += divider.join(("A, or; B?".replace(";", ""), '"a;b"', '"x;y"')) + "\n"
+    if name == "log.tsv" and divider == ";":
+        assert "1 no column 'question'" == faults(tmp_path, text, "", name)[0]
+        return
+    found = read(tmp_path, text, "", name)
+    assert [("A, or B?", ("x", "y"))] == [(case.question, case.must_contain) for case in found.cases]
+    assert "a;b" == found.draws["q1", 0].answer
+
+
 def test_json_lines(tmp_path: Path) -> None:
     """The same in JSONL, with lists as lists; a lone surrogate does no harm."""
     rows = [
@@ -158,7 +223,6 @@ def test_faults_in_json_lines(tmp_path: Path) -> None:
         ("", "", "is empty"),
         ('question,answer\nx,"y\n', "", "2:3 a quote that is never closed"),
         ('question,answer\nx,"y"z\n', "", "2:6 text behind a closing quote"),
-        ("question,answer\nA?,x\nA?,y\nB?,z\n", "", "'q1' has 2 answers, 'q2' has 1"),
         ("question,answer,reference\nA?,x,r\nA?,y,s\n", "", "3:6 another 'reference' than in line 2"),
     ],
 )
@@ -223,7 +287,8 @@ def test_a_file_is_scored_by_code_without_any_config(tmp_path: Path) -> None:
     assert ("my-answers-1", {"claimed": 16}) == (header.name, header.levels)
     assert header.origin is not None
     assert ("file", "my answers (1).csv") == (header.origin.kind, header.origin.name)
-    assert header.dataset.digest == header.origin.digest
+    assert sha256_bytes((tmp_path / "my answers (1).csv").read_bytes()) == header.origin.digest
+    assert header.dataset.digest != header.origin.digest
     assert ["refusal_rule", "novel_terms"] == header.config["scorers"]
     assert 8 == sum(one.status == "pass" for one in done.scores("refusal_rule"))
     assert any("no references" in note for note in header.notes)

@@ -6,8 +6,6 @@ released versions to ``pins`` and what is done with a case to others.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import unicodedata
@@ -24,7 +22,7 @@ from evalrun.errors import InputError, Problem
 from evalrun.pins import check_pin, pin
 from evalrun.records import Case
 from evalrun.registry import nearest
-from evalrun.textfile import Row, decode, json_lines, read_bytes
+from evalrun.textfile import Row, csv_rows, decode, is_table, json_lines, read_bytes
 from evalrun.validation import Line, at_most, explain
 
 UNCATEGORIZED = "uncategorized"
@@ -58,7 +56,7 @@ class Dataset:
 
 
 def load_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Dataset:
-    """The dataset in ``path``: UTF-8 JSONL; or CSV, by its suffix, with ``columns`` as field → heading.
+    """The dataset in ``path``: UTF-8 JSONL; or a table, by its suffix, with ``columns`` as field → heading.
 
     A case without a category is ``uncategorized``. In CSV, lists are divided by ``;`` and an empty cell says
     nothing.
@@ -114,7 +112,7 @@ class _Reader:
         self._ids: dict[str, tuple[str, int]] = {}
 
     def read(self, text: str, columns: Mapping[str, str] | None) -> None:
-        if self.path.suffix.lower() == ".csv":
+        if is_table(self.path):
             rows = _csv_rows(self.path, text, columns)
         elif columns:
             rows = iter([Problem(str(self.path), "'columns' are for CSV files", "leave them out")])
@@ -235,24 +233,21 @@ def _listed_faults(relevant: list[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _csv_rows(path: Path, text: str, columns: Mapping[str, str] | None) -> Iterator[Row | Problem]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        headings = next(reader, [])
-        fields, problems = _csv_fields(path, headings, columns)
-        if problems:
-            yield from problems
-            return
-        line = reader.line_num
-        for cells in reader:
-            if len(cells) == len(headings):
-                value = dict(_csv_values(fields, cells))
-                yield Row(line + 1, value, json.dumps(value))
-            elif cells:
-                message = f"{len(cells)} cells under {len(headings)} headings"
-                yield Problem(f"{path}:{line + 1}", message, "quote a cell that holds a comma")
-            line = reader.line_num
-    except csv.Error as fault:
-        yield Problem(f"{path}:{reader.line_num}", f"not valid CSV: {fault}")
+        headings, rows = csv_rows(path, text)
+    except InputError as error:
+        yield from error.problems
+        return
+    fields, problems = _csv_fields(path, headings, columns)
+    if problems:
+        yield from problems
+        return
+    for row in rows:
+        if isinstance(row, Problem):
+            yield row
+        else:
+            value = dict(_csv_values(fields, row.values))
+            yield Row(row.line, value, json.dumps(value))
 
 
 def _csv_fields(
@@ -276,9 +271,10 @@ def _csv_fields(
 
 def _csv_values(fields: Mapping[str, int], cells: Sequence[str]) -> Iterator[tuple[str, Any]]:
     for field, column in fields.items():
-        text = cells[column]
-        if text.strip():
-            yield (
-                field,
-                [part.strip() for part in text.split(";") if part.strip()] if field in CSV_LISTS else text,
-            )
+        if cells[column].strip():
+            yield field, csv_value(field, cells[column])
+
+
+def csv_value(field: str, text: str) -> Any:
+    """What a cell of a field says: lists are divided by ``;``."""
+    return [part.strip() for part in text.split(";") if part.strip()] if field in CSV_LISTS else text

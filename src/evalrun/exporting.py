@@ -54,6 +54,8 @@ def _rows(folder: RunFolder) -> Iterator[dict[str, Any]]:
     for score in folder.scores():
         scores.setdefault((score.case, score.index), {})[score.metric] = _scored(score)
     for draw in folder.draws():
+        if draw.absent:
+            continue
         row = _row(
             cases[draw.case],
             draw,

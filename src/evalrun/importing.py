@@ -6,24 +6,21 @@ reason. What a case may hold is decided by ``dataset``.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evalrun.dataset import cases_of
+from evalrun.dataset import CSV_FIELDS as FIELDS
+from evalrun.dataset import CSV_LISTS, cases_of, csv_value
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.records import Case
 from evalrun.registry import nearest
-from evalrun.textfile import Row, read_text
+from evalrun.textfile import Row, csv_rows, is_table, read_text
 from evalrun.yamlfile import Document, Loc, load_yaml
 
-_LISTS = ("relevant_ids", "must_contain", "tags")
-FIELDS = ("id", "question", "category", "expect", "reference", "cluster", *_LISTS)
 _SAME: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "case_id", "question_id", "qid", "nr", "no"),
     "question": ("question", "query", "prompt", "input", "user_input", "message", "q", "text"),
@@ -46,7 +43,7 @@ class Imported:
 
 
 def import_file(path: Path, mapping: Mapping[str, str]) -> Imported:
-    """The cases in ``path`` (``.csv``, or promptfoo's ``.yaml``); ``mapping`` is field → their name.
+    """The cases in ``path`` (a table, or promptfoo's ``.yaml``); ``mapping`` is field → their name.
 
     Raises:
         InputError: every fault with ``file:line``.
@@ -56,11 +53,13 @@ def import_file(path: Path, mapping: Mapping[str, str]) -> Imported:
         hint = nearest(strange[0], FIELDS) or f"fields: {', '.join(FIELDS)}"
         raise UserError(f"--map {strange[0]}: not a field of a case", hint)
     suffix = path.suffix.lower()
-    if suffix == ".csv":
+    if is_table(path):
         return _from_csv(path, mapping)
     if suffix in (".yaml", ".yml"):
         return _from_promptfoo(path, mapping)
-    raise UserError(f"{path}: neither .csv nor .yaml", "JSONL is a dataset already: name it in the config")
+    raise UserError(
+        f"{path}: neither .csv, .tsv nor .yaml", "JSONL is a dataset already: name it in the config"
+    )
 
 
 def _numbered(rows: list[Row], prefix: str = "q") -> list[Row]:
@@ -114,16 +113,17 @@ def _folded(name: str) -> str:
 
 
 def _from_csv(path: Path, mapping: Mapping[str, str]) -> Imported:
-    text = read_text(path)
-    reader = csv.reader(io.StringIO(text, newline=""), dialect=_dialect(text), strict=True)
-    try:
-        headings = next(reader, [])
-        found, problems = _match(headings, mapping, f"{path}:1")
-        if problems:
-            raise InputError(problems)
-        rows = list(_csv_rows(path, reader, headings, found, problems))
-    except csv.Error as fault:
-        raise InputError([Problem(f"{path}:{reader.line_num}", f"not valid CSV: {fault}")]) from None
+    headings, cells = csv_rows(path, read_text(path))
+    found, problems = _match(headings, mapping, f"{path}:1")
+    if problems:
+        raise InputError(problems)
+    rows = []
+    for row in cells:
+        if isinstance(row, Problem):
+            problems.append(row)
+        elif any(cell.strip() for cell in row.values):
+            texts = {name: row.values[headings.index(theirs)].strip() for name, theirs in found.items()}
+            rows.append(Row(row.line, {name: _cell(name, text) for name, text in texts.items() if text}, ""))
     if problems:
         raise InputError(problems)
     left = [
@@ -134,34 +134,8 @@ def _from_csv(path: Path, mapping: Mapping[str, str]) -> Imported:
     return Imported(cases_of(path, _numbered(rows)), found, left)
 
 
-def _dialect(text: str) -> type[csv.Dialect]:
-    """Divided by what the first line holds most of: comma, semicolon, tab."""
-    first = text.partition("\n")[0]
-
-    class Dialect(csv.excel):
-        delimiter = max(",;\t", key=first.count)
-
-    return Dialect
-
-
-def _csv_rows(
-    path: Path, reader: Any, headings: Sequence[str], found: Mapping[str, str], problems: list[Problem]
-) -> Iterator[Row]:
-    line = reader.line_num
-    for cells in reader:
-        if cells and len(cells) != len(headings):
-            message = f"{len(cells)} cells under {len(headings)} headings"
-            problems.append(Problem(f"{path}:{line + 1}", message, "quote a cell that holds the divider"))
-        elif any(cell.strip() for cell in cells):
-            texts = {name: cells[headings.index(theirs)].strip() for name, theirs in found.items()}
-            yield Row(line + 1, {name: _cell(name, text) for name, text in texts.items() if text}, "")
-        line = reader.line_num
-
-
 def _cell(name: str, text: str) -> Any:
-    if name in _LISTS:
-        return [part.strip() for part in text.split(";") if part.strip()]
-    return _word(text) if name == "category" else text
+    return _word(text) if name == "category" else csv_value(name, text)
 
 
 def _word(text: str) -> str:
@@ -273,7 +247,7 @@ def _part(value: Any, name: str) -> Any:
 def _variable(name: str, value: Any) -> Any:
     if name == "question":
         return value
-    if name in _LISTS:
+    if name in CSV_LISTS:
         return value if isinstance(value, list) else _cell(name, str(value))
     return _word(str(value)) if name == "category" else value if isinstance(value, str) else json.dumps(value)
 

@@ -10,18 +10,18 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from evalrun.answers import Answers
-from evalrun.dataset import CSV_FIELDS, CSV_LISTS, UNCATEGORIZED, Dataset, folded_id, read_case
-from evalrun.digest import draw_digest, sha256_bytes, utf8
+from evalrun.dataset import CSV_FIELDS, UNCATEGORIZED, Dataset, csv_value, folded_id, read_case
+from evalrun.digest import draw_digest, sha256_bytes, tagged, utf8
 from evalrun.errors import InputError, Problem, UserError
-from evalrun.records import Case, Chunk, Context, Draw, Origin, Record
+from evalrun.records import ABSENT, Case, Chunk, Context, Draw, Origin, Record
 from evalrun.registry import nearest
 from evalrun.settings import DatasetConfig, RunConfig, TargetConfig
-from evalrun.textfile import Cells, Row, csv_cells, decode, json_lines, read_bytes
+from evalrun.textfile import Cells, Row, csv_rows, decode, is_table, json_lines, read_bytes
 from evalrun.validation import at_most
 
 KIND = "logged"
@@ -29,6 +29,7 @@ OF_AN_ANSWER = ("answer", "contexts", "draw")
 FIELDS = (*CSV_FIELDS, *OF_AN_ANSWER)
 _NEEDED = ("question", "answer")
 _NO_ANSWER = "log: no answer was logged"
+_ASKED_LESS = f"{ABSENT} the log answers this question less often than others"
 
 
 class LoggedOptions(Record):
@@ -94,36 +95,27 @@ class _Entry:
 def _csv_entries(
     path: Path, text: str, columns: Mapping[str, str], problems: list[Problem]
 ) -> tuple[list[_Entry], dict[str, str]]:
-    rows = csv_cells(path, text)
-    head = next(rows, None)
-    if head is None or isinstance(head, Problem):
-        problems.append(head or Problem(str(path), "is empty", "the first line names the columns"))
+    try:
+        headings, rows = csv_rows(path, text)
+    except InputError as error:
+        problems += error.problems
         return [], {}
-    headings = list(head.values)
     twice = next((name for name, count in Counter(headings).items() if name and count > 1), None)
     if twice is not None:
         problems.append(Problem(f"{path}:1", f"two columns are called '{twice}'", "rename one of them"))
     chosen = _chosen(f"{path}:1", headings, columns, problems)
+    at = {name: headings.index(column) for name, column in chosen.items()}
     entries = []
     for row in rows:
-        if isinstance(row, Problem):
-            problems.append(row)
-        elif len(row.values) != len(headings):
-            message = f"{len(row.values)} cells under {len(headings)} headings"
-            problems.append(Problem(f"{path}:{row.line}", message, "quote a cell that holds a comma"))
-        else:
-            entries.append(_csv_entry(path, row, {name: headings.index(at) for name, at in chosen.items()}))
+        problems.append(row) if isinstance(row, Problem) else entries.append(_csv_entry(path, row, at))
     return entries, chosen
 
 
 def _csv_entry(path: Path, row: Cells, at: Mapping[str, int]) -> _Entry:
     value: dict[str, Any] = {}
     for name, column in at.items():
-        text = row.values[column]
-        if name in CSV_LISTS and text.strip():
-            value[name] = [part.strip() for part in text.split(";") if part.strip()]
-        elif text.strip():
-            value[name] = text
+        if row.values[column].strip():
+            value[name] = csv_value(name, row.values[column])
     places = {name: f"{path}:{row.places[column][0]}:{row.places[column][1]}" for name, column in at.items()}
     return _Entry(row.line, value, places)
 
@@ -167,10 +159,13 @@ class _Question:
 class _Reader:
     """Collects the questions and the problems of one file."""
 
-    def __init__(self, path: Path, chosen: Mapping[str, str], problems: list[Problem]) -> None:
+    def __init__(
+        self, path: Path, chosen: Mapping[str, str], problems: list[Problem], *, apart: bool
+    ) -> None:
         self.path = path
         self.chosen = chosen
         self.problems = problems
+        self.apart = apart
         self.questions: dict[str, _Question] = {}
 
     def take(self, entry: _Entry) -> None:
@@ -194,7 +189,10 @@ class _Reader:
         self.problems.append(Problem(entry.places.get(name, f"{self.path}:{entry.line}"), message, hint))
 
     def _question(self, entry: _Entry) -> _Question | None:
-        """The question of a row; rows of the same id, or without ids of the same question, share one."""
+        """The question of a row; rows of the same id, or without ids of the same question, share one.
+
+        Unless they are to stay apart: then each has one of its own.
+        """
         value = {name: item for name, item in entry.value.items() if name not in OF_AN_ANSWER}
         text = value.get("question")
         if not isinstance(text, str):
@@ -204,13 +202,14 @@ class _Reader:
             self._fault(entry, "id", "no id", "give every row one, or map no id at all")
             return None
         key = folded_id(str(value["id"])) if "id" in value else text
-        known = self.questions.get(key)
+        known = self.questions.get(key) if not self.apart else None
         named = {"id": known.case.id if known else f"q{len(self.questions) + 1}", **value}
         case = self._case(entry, {"category": UNCATEGORIZED, **named})
         if case is None:
             return None
         if known is None:
-            self.questions[key] = known = _Question(case, entry.line)
+            known = _Question(case, entry.line)
+            self.questions[case.id if self.apart else key] = known
         elif known.case != case:
             self._not_the_same(entry, known, case)
             return None
@@ -228,7 +227,10 @@ class _Reader:
         name = next(name for name in Case.model_fields if getattr(known.case, name) != getattr(case, name))
         same = "ids" if "id" in self.chosen else "question"
         message = f"another '{name}' than in line {known.line}, which has the same {same.removesuffix('s')}"
-        self._fault(entry, name, message, "answers to one question share all but answer, contexts and draw")
+        hint = (
+            "answers to one question share all but answer, contexts and draw; another question has another id"
+        )
+        self._fault(entry, name, message, hint)
 
     def _answer(self, entry: _Entry) -> str:
         answer = entry.value.get("answer", "")
@@ -294,46 +296,61 @@ def _chunk(number: int, item: Any) -> Chunk:
 # ---------------------------------------------------------------- the whole file
 
 
-def read_answers(path: Path, columns: Mapping[str, str]) -> Answers:
-    """The answers in ``path``: JSONL, or CSV by its suffix. ``columns``: field → column, where they differ.
+def read_answers(path: Path, columns: Mapping[str, str], *, apart: bool = False) -> Answers:
+    """The answers in ``path``: JSONL, or a table by its suffix. ``columns``: field → column where they differ.
 
     Rows with the same id, or without ids with the same question, are draws of one case, ordered by ``draw``
-    where there is such a column. A blank answer is a draw that failed.
+    where there is such a column. A question may have fewer answers than another one. A blank answer is a draw
+    that failed. ``apart``: rows with the same question are cases of their own, of one cluster.
 
     Raises:
         InputError: everything that is wrong with the file.
+        UserError: rows that have ids are to stay apart.
     """
     data = read_bytes(path)
     problems: list[Problem] = []
-    entries_of = _csv_entries if path.suffix.lower() == ".csv" else _json_entries
+    entries_of = _csv_entries if is_table(path) else _json_entries
     entries, chosen = entries_of(path, decode(path, data), columns, problems)
-    reader = _Reader(path, chosen, problems)
+    if apart and (named := [name for name in ("id", "draw") if name in chosen]):
+        raise UserError(
+            f"--apart: {path} says by '{chosen[named[0]]}' which answers belong together",
+            "leave out --apart, or rename that column",
+        )
+    reader = _Reader(path, chosen, problems, apart=apart)
     for entry in entries if set(_NEEDED) <= set(chosen) else ():
         reader.take(entry)
     questions = list(reader.questions.values())
     if not problems and not questions:
         problems.append(Problem(str(path), "holds no answers", "one answer a row"))
-    if not problems:
-        problems += _unequal(path, questions)
     if problems:
         raise InputError(at_most(problems))
-    return _answers(path, sha256_bytes(data), questions, chosen)
+    questions = _clustered(questions) if apart else questions
+    return _answers(path, sha256_bytes(data), questions, chosen, apart=apart)
 
 
-def _unequal(path: Path, questions: Sequence[_Question]) -> list[Problem]:
-    counts = {question.case.id: len(question.answers) for question in questions}
-    most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
-    if counts[most] == counts[least]:
-        return []
-    message = f"'{most}' has {counts[most]} answers, '{least}' has {counts[least]}"
-    hint = "every question needs as many answers as the others; or give each row an id of its own: --map id=…"
-    return [Problem(str(path), message, hint)]
+def _clustered(questions: Sequence[_Question]) -> list[_Question]:
+    """Cases that ask the same are one cluster, named by the first of them, unless the file names clusters."""
+    first: dict[str, str] = {}
+    for question in questions:
+        first.setdefault(question.case.question, question.case.id)
+    counts = Counter(question.case.question for question in questions)
+    return [
+        replace(question, case=case.model_copy(update={"cluster": first[case.question]}))
+        if counts[(case := question.case).question] > 1 and case.cluster is None
+        else question
+        for question in questions
+    ]
 
 
-def _answers(path: Path, digest: str, questions: Sequence[_Question], chosen: Mapping[str, str]) -> Answers:
+def _answers(
+    path: Path, digest: str, questions: Sequence[_Question], chosen: Mapping[str, str], *, apart: bool
+) -> Answers:
     draws: dict[tuple[str, int], Draw] = {}
     contexts: dict[tuple[str, str], Context] = {}
+    most = max(len(question.answers) for question in questions)
     for question in questions:
+        for index in range(most):  # but the answers that there are
+            draws[question.case.id, index] = Draw(case=question.case.id, index=index, error=_ASKED_LESS)
         ordered = sorted(question.answers, key=lambda answer: answer[0])
         for index, (_, text, context, _) in enumerate(ordered):
             draws[question.case.id, index] = _logged(question.case, index, text, context)
@@ -341,16 +358,22 @@ def _answers(path: Path, digest: str, questions: Sequence[_Question], chosen: Ma
                 contexts[question.case.id, context.digest] = context
     cases = tuple(question.case for question in questions)
     lines = {question.case.id: question.line for question in questions}
-    notes = tuple(unmeasured(cases, list(draws.values()), chosen))
+    notes = tuple(unmeasured(cases, list(draws.values()), chosen, apart=apart))
     return Answers(
         origin=Origin(kind="file", name=path.name, digest=digest),
         cases=cases,
         draws=draws,
         contexts=contexts,
         about={"kind": KIND},
-        per_case=len(questions[0].answers),
-        dataset=Dataset(path.stem, cases, digest, path, lines, notes),
+        per_case=most,
+        dataset=Dataset(path.stem, cases, questions_digest(cases), path, lines, notes),
     )
+
+
+def questions_digest(cases: Iterable[Case]) -> str:
+    """Digest of what a log asks, in any order: logs of the same questions are one dataset."""
+    lines = [case.model_dump(mode="json", exclude_defaults=True) for case in cases]
+    return tagged("questions", sorted(lines, key=lambda line: str(line["id"])))
 
 
 def _logged(case: Case, index: int, text: str, context: Context | None) -> Draw:
@@ -367,8 +390,12 @@ def _logged(case: Case, index: int, text: str, context: Context | None) -> Draw:
     )
 
 
-def unmeasured(cases: Sequence[Case], draws: Sequence[Draw], chosen: Mapping[str, str]) -> Iterator[str]:
+def unmeasured(
+    cases: Sequence[Case], draws: Sequence[Draw], chosen: Mapping[str, str], *, apart: bool = False
+) -> Iterator[str]:
     """What cannot be measured with these columns, in words."""
+    absent = Counter(draw.case for draw in draws if draw.absent)
+    draws = [draw for draw in draws if not draw.absent]
     without = sum(draw.level == "none" and draw.error is None for draw in draws)
     blank = sum(draw.error is not None for draw in draws)
     if without == len(draws) - blank:
@@ -389,7 +416,14 @@ def unmeasured(cases: Sequence[Case], draws: Sequence[Draw], chosen: Mapping[str
     if not any(case.category != UNCATEGORIZED for case in cases):
         yield "no categories: all questions are one group"
     if "id" not in chosen:
-        yield "no ids: rows with the same question are answers to one case, named q1, q2, …"
+        yield "no ids: cases are named q1, q2, …" + (
+            "" if apart else "; rows with the same question are answers to one case (--apart: to one each)"
+        )
+    if absent:
+        yield (
+            f"{len(absent)} of {len(cases)} questions have fewer answers than the others: "
+            "each counts by the mean of those it has"
+        )
 
 
 # ---------------------------------------------------------------- the config of such a run

@@ -173,7 +173,7 @@ class Pipeline:
     def _settle(self, case: Case, drawn: Drawn, answered: asyncio.Queue[Sample | None]) -> None:
         """Count a draw, and score it or hand it to the judge."""
         self._note(case, drawn)
-        self.progress.answered(drawn.draw.error is None)
+        self.progress.answered(drawn.draw.error is None or drawn.draw.absent)
         sample = Sample(
             case=case, draw=drawn.draw, context=drawn.context, system=drawn.system, earlier=drawn.earlier
         )

@@ -203,6 +203,10 @@ class Turn(Record):
     prompt: tuple[Message, ...] | None = None
 
 
+ABSENT = "absent:"
+"""Begins the error of a draw that nobody asked for."""
+
+
 class Draw(Record):
     """One answer to one case, or the reason why there is none.
 
@@ -232,6 +236,11 @@ class Draw(Record):
     def key(self) -> tuple[str, int]:
         """(case id, index)."""
         return (self.case, self.index)
+
+    @property
+    def absent(self) -> bool:
+        """Whether it was never to be made: the log holds fewer answers to this question than to others."""
+        return self.error is not None and self.error.startswith(ABSENT)
 
     def asked(self, case: Case) -> Case:
         """``case`` as it stood when the answer was given: after the turns before it."""

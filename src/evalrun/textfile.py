@@ -108,9 +108,18 @@ def json_lines(path: Path, text: str) -> Iterator[Row | Problem]:
                 yield Problem(f"{path}:{number}", "not an object", 'a line looks like {"id": "…", …}')
 
 
+TABLES = (".csv", ".tsv")
+"""Suffixes of files that are read as tables; all others hold an object a line."""
 _QUOTED = re.compile(r'"([^"]*(?:""[^"]*)*)"')
-_PLAIN = re.compile(r"[^,\r\n]*")
+_PLAIN = {divider: re.compile(rf"[^{divider}\r\n]*") for divider in ",;\t"}
+_HEADINGS = 65536
+_DIVIDERS = {",": "comma", ";": "semicolon", "\t": "tab"}
 _END = re.compile(r"\r\n|\n|\r")
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is read as a table, by its suffix."""
+    return path.suffix.lower() in TABLES
 
 
 @dataclass(frozen=True)
@@ -122,14 +131,47 @@ class Cells:
     places: tuple[tuple[int, int], ...]
 
 
+def csv_rows(path: Path, text: str) -> tuple[tuple[str, ...], Iterator[Cells | Problem]]:
+    """The headings of a CSV and its rows; one that is not as long as the headings is a problem.
+
+    Raises:
+        InputError: there are no headings.
+    """
+    rows = csv_cells(path, text)
+    head = next(rows, None)
+    if head is None or isinstance(head, Problem):
+        raise InputError([head or Problem(str(path), "is empty", "the first line names the columns")])
+    return head.values, (_as_long(path, row, len(head.values), divider_of(path, text)) for row in rows)
+
+
+def _as_long(path: Path, row: Cells | Problem, headings: int, divider: str) -> Cells | Problem:
+    if isinstance(row, Problem) or len(row.values) == headings:
+        return row
+    message = f"{len(row.values)} cells under {headings} headings"
+    return Problem(f"{path}:{row.line}", message, f"quote a cell that holds a {_DIVIDERS[divider]}")
+
+
+def divider_of(path: Path, text: str) -> str:
+    """What divides cells: a tab in ``.tsv``, else what the first line holds most of outside of quotes."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    first = _QUOTED.sub("", text[:_HEADINGS]).partition("\n")[0]
+    return max(_DIVIDERS, key=first.count)
+
+
 def csv_cells(path: Path, text: str) -> Iterator[Cells | Problem]:
-    """The rows of a CSV as RFC 4180 has them, blank lines left out; the first fault of a quote ends them."""
+    """The rows of a CSV as RFC 4180 has them, blank lines left out; the first fault of a quote ends them.
+
+    Cells may also be divided by semicolons or tabs: see :func:`divider_of`.
+    """
+    divider = divider_of(path, text)
+    plain = _PLAIN[divider]
     at, line, start = 0, 1, 0
     values: list[str] = []
     places: list[tuple[int, int]] = []
     while at <= len(text):
         places.append((line, at - start + 1))
-        found = (_QUOTED if text.startswith('"', at) else _PLAIN).match(text, at)
+        found = (_QUOTED if text.startswith('"', at) else plain).match(text, at)
         if found is None:
             yield Problem(_place(path, places[-1]), "a quote that is never closed", "close it, or double it")
             return
@@ -137,7 +179,7 @@ def csv_cells(path: Path, text: str) -> Iterator[Cells | Problem]:
         if newlines := found[0].count("\n"):
             line, start = line + newlines, at + found[0].rindex("\n") + 1
         at = found.end()
-        if text.startswith(",", at):
+        if text.startswith(divider, at):
             at += 1
             continue
         end = _END.match(text, at)

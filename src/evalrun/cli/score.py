@@ -22,6 +22,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     multiple=True,
     help="Which column of FILE is question, answer, contexts, reference, id, draw, expect, category, …",
 )
+@click.option("--apart", is_flag=True, help="FILE: rows with the same question are cases of their own.")
 @click.option("--live", is_flag=True, help="Ask the real judge; store nothing.")
 @click.option("--record", is_flag=True, help="Ask the judge for what has no recording, and store it.")
 @click.option("--output", type=click.Path(path_type=Path), help="Run folder (default: runs/MMDD-NAME).")
@@ -38,6 +39,7 @@ def score(
     source: Path,
     config: Path | None,
     columns: tuple[str, ...],
+    apart: bool,
     live: bool,
     record: bool,
     output: Path | None,
@@ -47,7 +49,7 @@ def score(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Score answers that are there already: those of a RUN, or of a FILE of logged ones (CSV, JSONL).
+    """Score answers that are there already: those of a RUN, or of a FILE of logged ones (CSV, TSV, JSONL).
 
     The bot is never asked. A RUN gets the scorers, judge and gates of another config. A FILE needs nothing
     else: without --config it is scored by code alone. The result is a run folder like any other.
@@ -62,11 +64,12 @@ def score(
     if source.is_dir():
         if config is None:
             raise UserError(f"{source}: by what is this run to be scored?", "name scorers with --config")
-        if columns:
-            raise UserError("--map is for files of logged answers", "leave it out")
+        if columns or apart:
+            flag = "--map" if columns else "--apart"
+            raise UserError(f"{flag} is for files of logged answers", "leave it out")
         plan = plan_scoring(load(config, overrides), mode, answers_of(RunFolder(source)))
     else:
-        answers = read_answers(source, read_columns(columns))
+        answers = read_answers(source, read_columns(columns), apart=apart)
         by = load_scoring(config, source, overrides) if config else code_only(source, answers)
         plan = plan_scoring(by, mode, answers)
         # The screen shows them again; who spends, or sees no screen, should know before.

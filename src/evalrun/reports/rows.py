@@ -150,7 +150,7 @@ def _join(path: Path, journals: tuple[tuple[str, str], ...]) -> Rows:
         for case in folder.cases()
     }
     for draw in folder.draws():
-        if draw.error is not None and draw.case in rows:
+        if draw.error is not None and not draw.absent and draw.case in rows:
             _set_state(rows[draw.case], draw.index, ERROR)
     for score in folder.scores():
         if score.case in rows:
@@ -241,7 +241,7 @@ def because(row: Row, detail: Detail, events: Mapping[str, str]) -> str:
 
 def _because_not_scored(row: Row, detail: Detail) -> str:
     for draw in detail.draws:
-        if draw.error:
+        if draw.error and not draw.absent:
             return f"no answer: {one_line(draw.error, 120)}"
     for judgement in detail.judgements.values():
         if judgement.error:

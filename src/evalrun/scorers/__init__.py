@@ -113,8 +113,8 @@ def counts(metric: Metric, case: Case) -> bool:
 def score(scorer: Scorer, sample: Sample, *, per: str) -> list[Score]:
     """The scores of one sample: metrics per ``case``, or per ``draw``.
 
-    A draw without an answer still shows what was retrieved for its case, unless its chain is broken: then
-    nobody knows what the model was given.
+    To a draw that nobody asked for no metric applies. One without an answer still shows what was retrieved
+    for its case, unless its chain is broken: then nobody knows what the model was given.
     """
     wanted = [
         metric
@@ -124,7 +124,7 @@ def score(scorer: Scorer, sample: Sample, *, per: str) -> list[Score]:
     index = None if per == "case" else sample.draw.index
     if not wanted:
         return []
-    if not scorer.applies(sample.case):
+    if not scorer.applies(sample.case) or (per == "draw" and sample.draw.absent):
         return [_score(sample, index, metric, None) for metric in wanted]
     reason = _unmeasurable(scorer, sample, per)
     values: Mapping[str, Measured] = {}

@@ -77,12 +77,18 @@ def head(comparison: Comparison) -> str:
     draws = [comparison.old.draws, comparison.new.draws]
     each = " and ".join(str(number) for number in dict.fromkeys(draws))
     parts = [
-        "same dataset" if comparison.same_dataset else "DIFFERENT datasets, common questions",
+        _dataset(comparison),
         {True: "same judge", False: "DIFFERENT judges", None: "no judge in common"}[comparison.same_judge],
         f"{comparison.paired} of {count(total, 'question')} paired",
         f"{each} {'draw' if draws == [1, 1] else 'draws'} each",
     ]
     return ", ".join(parts)
+
+
+def _dataset(comparison: Comparison) -> str:
+    if comparison.same_dataset:
+        return "same dataset"
+    return "DIFFERENT datasets, common questions" if comparison.unpaired else "same questions in another file"
 
 
 def one_call(comparison: Comparison) -> str:
