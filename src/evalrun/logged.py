@@ -297,7 +297,7 @@ def _chunk(number: int, item: Any) -> Chunk:
 
 
 def read_answers(path: Path, columns: Mapping[str, str], *, apart: bool = False) -> Answers:
-    """The answers in ``path``: JSONL, or a table by its suffix. ``columns``: field → column where they differ.
+    """The answers in ``path``: JSONL, or a table by its suffix. ``columns``: field → column.
 
     Rows with the same id, or without ids with the same question, are draws of one case, ordered by ``draw``
     where there is such a column. A question may have fewer answers than another one. A blank answer is a draw
