@@ -25,7 +25,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "cli",
     ),
     "ragbot": (
-        "contract errors models page guard",
+        "contract errors models page guard connection",
         "profile index",
         "answer",
         "service",

@@ -38,7 +38,7 @@ class _Group(click.Group):
 
 
 def _fail(error: RagbotError) -> None:
-    click.echo(f"error: {error}", err=True)
+    click.echo(f"error: {_printable(str(error))}", err=True)
     if detail := getattr(error, "detail", ""):
         click.echo(f"    detail: {detail!r}", err=True)
     raise SystemExit(4 if type(error).__name__ == "ModelError" else 2)
@@ -95,7 +95,7 @@ def index(profile: Path, embedder: str) -> None:
     found = _read(profile)
     save(build(found, open_embedder(embedder)), index_path(profile))
     for section in found.sections:
-        click.echo(f"{section.id}\t{section.title}")
+        click.echo(f"{section.id}\t{_printable(section.title)}")
     click.echo(f"{len(found.sections)} sections -> {index_path(profile)}", err=True)
 
 
@@ -114,23 +114,12 @@ def serve(
     if host not in ("127.0.0.1", "::1", "localhost"):
         shown = " and read its prompts" if trace else ""
         click.echo(f"warning: whoever reaches {host} can ask this twin{shown}", err=True)
-    import uvicorn
-
+    from ragbot.connection import server
     from ragbot.service import create_app
 
     app = create_app(_twin(profile, embedder, build, k, model), host=host, trace=trace)
     click.echo(f"ragbot answers on {_url(host, listener.getsockname()[1])}", err=True)
-    # Idle connections are kept longer than a slow model answers, and a stream does not hold up the end.
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        ws="none",
-        timeout_keep_alive=120,
-        timeout_graceful_shutdown=2,
-    )
-    uvicorn.Server(config).run(sockets=[listener])
+    server(app).run(sockets=[listener])
 
 
 @main.command()
@@ -244,7 +233,7 @@ def _read(path: Path) -> Profile:
 
     profile = read_profile(path)
     for warning in profile.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(f"warning: {_printable(warning)}", err=True)
     return profile
 
 

@@ -66,7 +66,11 @@ def _not_blank(text: str) -> str:
     return text
 
 
-QuestionText = Annotated[str, Field(max_length=MAX_QUESTION), AfterValidator(_not_blank)]
+QuestionText = Annotated[
+    str,
+    Field(max_length=MAX_QUESTION, json_schema_extra={"pattern": r"\S"}),
+    AfterValidator(_not_blank),
+]
 
 
 class Chunk(Wire):
@@ -176,3 +180,9 @@ class Reply(Wire):
     model: str
     finish_reason: str | None = None
     usage: Usage = Usage()
+
+
+class Problem(Wire):
+    """Why a call was refused or failed."""
+
+    error: str

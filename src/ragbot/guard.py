@@ -1,11 +1,12 @@
 """What a request must be before the service reads it: small, and meant for this server.
 
-Owns the body limit and the Host and Origin checks, which keep other web pages from talking to a bot on the
-reader's own machine. Leaves what a body says to ``contract``.
+Owns the limits of a request, the Host and Origin checks, which keep other web pages from talking to a bot on
+the reader's own machine, and the end of work for a client that left. Leaves what a body says to ``contract``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -16,9 +17,15 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+MAX_HEAD = 16 * 1024
+"""Bytes of a request's headers."""
 MAX_BODY = 256 * 1024
 """Bytes of a request body."""
-HEADERS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
 
 
 class Guard:
@@ -29,22 +36,28 @@ class Guard:
         self._host = host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer it with 400, 403 or 413 and a short JSON text."""
+        """Pass the request on, or answer it with 400, 403, 413 or 431 and a short JSON text."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         if refusal := _stranger(scope, self._host):
             await _refuse(send, *refusal)
             return
-        body = await _body(scope, receive)
-        if body is None:
+        try:
+            body = await _body(scope, receive)
+        except _TooLong:
             await _refuse(send, 413, f"a request may have {MAX_BODY // 1024} KiB")
+        except _Left:
             return
-        await self._app(scope, _replay(body, receive), _with_headers(send))
+        else:
+            reply = _Sending(send)
+            await _while_there(self._app(scope, _replay(body), reply), receive, reply)
 
 
 def _stranger(scope: Scope, bound: str) -> tuple[int, str] | None:
     """Why this request is not for this server, as (status, text)."""
+    if sum(len(key) + len(value) for key, value in scope["headers"]) > MAX_HEAD:
+        return 431, f"the headers of a request may have {MAX_HEAD // 1024} KiB"
     named = [value.decode("latin-1").lower() for key, value in scope["headers"] if key == b"host"]
     address, port = scope.get("server") or (bound, None)
     names = {bound.lower(), address.lower()}
@@ -61,44 +74,84 @@ def _stranger(scope: Scope, bound: str) -> tuple[int, str] | None:
     return None
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes | None:
-    """The whole body, or None as soon as it is known to be too long."""
+class _TooLong(Exception):
+    """A body that is longer than one may be."""
+
+
+class _Left(Exception):
+    """The client went away before its request was whole."""
+
+
+async def _body(scope: Scope, receive: Receive) -> bytes:
+    """The whole body.
+
+    Raises:
+        _TooLong: as soon as it is known to be; the rest is not read.
+        _Left: there is no rest.
+    """
     declared = next((value for key, value in scope["headers"] if key == b"content-length"), b"0")
     if declared.isdigit() and int(declared) > MAX_BODY:
-        return None
+        raise _TooLong
     body = bytearray()
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Left
         body += message.get("body", b"")
         if len(body) > MAX_BODY:
-            return None
+            raise _TooLong
         if not message.get("more_body", False):
             return bytes(body)
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """``receive`` of a request whose body was read already."""
+def _replay(body: bytes) -> Receive:
+    """``receive`` of a request whose body was read already; who answers a client that left is cancelled."""
     left = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
-        return left.pop() if left else await receive()
+        return left.pop() if left else await asyncio.get_running_loop().create_future()
 
     return replay
 
 
-def _with_headers(send: Send) -> Send:
-    """``send`` that adds the headers every reply has."""
+class _Sending:
+    """``send`` that adds the headers every reply has, and knows whether the reply is whole."""
 
-    async def sending(message: Message) -> None:
+    def __init__(self, send: Send) -> None:
+        self.whole = False
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [*message.get("headers", ()), *HEADERS]
-        await send(message)
+        elif message["type"] == "http.response.body" and not message.get("more_body", False):
+            self.whole = True
+        await self._send(message)
 
-    return sending
+
+async def _while_there(answering: Awaitable[None], receive: Receive, reply: _Sending) -> None:
+    """Answer, for as long as somebody waits for it: when the client leaves, its model call ends."""
+    answer = asyncio.ensure_future(answering)
+
+    async def until_left() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        if not reply.whole:
+            answer.cancel()
+
+    leaving = asyncio.create_task(until_left())
+    try:
+        await answer
+    except asyncio.CancelledError:
+        if not leaving.done():  # it is this server that ends
+            raise
+    finally:
+        leaving.cancel()
 
 
 async def _refuse(send: Send, status: int, text: str) -> None:
     body = json.dumps({"error": text}).encode()
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close"), *HEADERS]
+    length = (b"content-length", str(len(body)).encode())
+    headers = [(b"content-type", b"application/json"), length, (b"connection", b"close"), *HEADERS]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

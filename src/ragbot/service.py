@@ -19,10 +19,30 @@ from starlette.exceptions import HTTPException
 
 from ragbot import answer
 from ragbot.answer import Twin
-from ragbot.contract import AnswerRequest, ChatRequest, Context, Reply, RetrieveRequest
+from ragbot.contract import AnswerRequest, ChatRequest, Context, Problem, Reply, RetrieveRequest
 from ragbot.errors import ModelError, QuestionError, RagbotError
 from ragbot.guard import Guard
 from ragbot.page import load_page
+
+REFUSED: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "Not for this server, or no JSON"},
+    403: {"model": Problem, "description": "From a page of another origin"},
+    413: {"model": Problem, "description": "The body is too long"},
+    431: {"model": Problem, "description": "The headers are too long"},
+}
+"""What any call may be answered with instead."""
+FAILED: dict[int | str, dict[str, Any]] = {
+    422: {"model": Problem, "description": "Not a body of this call, or a question that cannot be answered"},
+    500: {"model": Problem, "description": "The index does not fit the embedder"},
+    502: {"model": Problem, "description": "The model server gave no whole answer"},
+}
+"""And a call with a body."""
+
+
+class Events(StreamingResponse):
+    """Server-sent events."""
+
+    media_type = "text/event-stream"
 
 
 def create_app(twin: Twin, *, host: str = "127.0.0.1", trace: bool = False) -> FastAPI:
@@ -33,7 +53,14 @@ def create_app(twin: Twin, *, host: str = "127.0.0.1", trace: bool = False) -> F
         yield
         await twin.model.close()
 
-    app = FastAPI(lifespan=closing, openapi_url=None)
+    app = FastAPI(
+        title="ragbot",
+        version=_version(),
+        lifespan=closing,
+        responses=REFUSED,
+        docs_url=None,  # these pages load scripts from elsewhere
+        redoc_url=None,
+    )
     app.add_exception_handler(RagbotError, _error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
@@ -68,18 +95,16 @@ def _add_info(app: FastAPI, twin: Twin, trace: bool) -> None:
 def _add_chat(app: FastAPI, twin: Twin) -> None:
     html, policy = load_page()
 
-    @app.get("/")
+    @app.get("/", response_class=HTMLResponse)
     async def page() -> HTMLResponse:
         return HTMLResponse(html, headers={"content-security-policy": policy})
 
-    @app.post("/chat")
-    async def chat(request: ChatRequest) -> StreamingResponse:
+    @app.post("/chat", response_class=Events, responses=FAILED)
+    async def chat(request: ChatRequest) -> Events:
         parts = answer.chat(twin, request)
         # Retrieval comes before the first byte, so that its errors have a status of their own.
         context = await anext(parts)
-        return StreamingResponse(
-            _events(context, parts), media_type="text/event-stream", headers={"cache-control": "no-store"}
-        )
+        return Events(_events(context, parts), headers={"cache-control": "no-store"})
 
 
 async def _events(
@@ -109,11 +134,11 @@ def _sse(name: str, data: Any) -> str:
 
 
 def _add_trace(app: FastAPI, twin: Twin) -> None:
-    @app.post("/retrieve")
+    @app.post("/retrieve", responses=FAILED)
     async def retrieve(request: RetrieveRequest) -> Context:
         return await answer.retrieve(twin, request)
 
-    @app.post("/answer")
+    @app.post("/answer", responses=FAILED)
     async def reply(request: AnswerRequest) -> Reply:
         return await answer.answer(twin, request)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,6 +16,7 @@ from aiohttp import web
 from numpy.typing import NDArray
 
 from ragbot.answer import Twin
+from ragbot.connection import Connection, server
 from ragbot.contract import Chunk, Usage
 from ragbot.index import Index, build
 from ragbot.models import Call, ChatModel, Completion
@@ -109,6 +112,21 @@ async def client_of(twin: Twin, *, trace: bool = True) -> AsyncIterator[httpx.As
     transport = httpx.ASGITransport(create_app(twin, trace=trace), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as client:
         yield client
+
+
+@asynccontextmanager
+async def running(
+    twin: Twin, *, trace: bool = True, connection: type[Connection] = Connection
+) -> AsyncIterator[int]:
+    """The service of ``twin`` behind a socket, as ``ragbot serve`` has it; its port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    served = server(create_app(twin, trace=trace), connection)
+    serving = asyncio.create_task(served.serve([listener]))
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        served.should_exit = True
+        await serving
 
 
 def events_of(text: str) -> list[tuple[str, Any]]:

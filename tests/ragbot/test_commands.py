@@ -97,6 +97,16 @@ def test_index_lists_the_sections(profile: Path) -> None:
     assert "4 sections" in err
 
 
+def test_headings_cannot_drive_the_terminal(profile: Path) -> None:
+    """A title, a warning's title and an id come without escape sequences and without turned text."""
+    profile.write_text("# x\n\n## A\x1b[2J\u202eb\n\ntext\n\n## \x1b]0;owned\x07gap\n")
+    code, out, err = run("index", "--profile", str(profile))
+    assert 0 == code
+    assert "A[2Jb" in out
+    assert "gap' is empty" in err
+    assert not {"\x1b", "\x07", "\u202e"} & set(out + err)
+
+
 def test_index_tells_empty_sections(profile: Path) -> None:
     """A section without text is a warning with its line."""
     profile.write_text(PROFILE + "\n## Gap\n")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
-import uvicorn
 from ragbot_fakes import ScriptedModel, client_of, events_of, make_twin
 
+from ragbot.answer import SYSTEM_PROMPT
 from ragbot.errors import ModelError
 from ragbot.guard import MAX_BODY
-from ragbot.service import create_app
 
 QUESTION = {"question": "Where do you work?"}
 
@@ -34,7 +30,7 @@ async def test_about_tells_what_is_served() -> None:
     assert about["prompt"].startswith("sha256:")
 
 
-@pytest.mark.parametrize("path", ["/retrieve", "/answer", "/openapi.json", "/docs"])
+@pytest.mark.parametrize("path", ["/retrieve", "/answer", "/docs", "/redoc"])
 async def test_without_trace_there_is_no_such_thing(path: str) -> None:
     """Neither contexts nor prompts can be had from a service for people."""
     twin, _ = make_twin()
@@ -196,6 +192,29 @@ async def test_body_limit_while_reading() -> None:
     assert read <= MAX_BODY // 65_536 + 1
 
 
+async def test_without_trace_no_prompt_leaves() -> None:
+    """Nothing that a service for people says, in any event, holds a line of its prompt or the fence."""
+    twin, _ = make_twin()
+    async with client_of(twin, trace=False) as client:
+        said = [(await client.post("/chat", json=QUESTION)).text]
+        said += [(await client.get(path)).text for path in ("/", "/about", "/healthz", "/openapi.json")]
+    assert ["sources", "token", "token", "done"] == [name for name, _ in events_of(said[0])]
+    for line in [*filter(None, SYSTEM_PROMPT.splitlines()), "<<context", '"prompt": [']:
+        assert not any(line in text or json.dumps(line)[1:-1] in text for text in said)
+
+
+async def test_the_schema_tells_the_calls_there_are() -> None:
+    """``/openapi.json`` names the calls that are open, and no page that loads scripts from elsewhere."""
+    twin, _ = make_twin()
+    for trace, more in ((False, set()), (True, {"/retrieve", "/answer"})):
+        async with client_of(twin, trace=trace) as client:
+            schema = (await client.get("/openapi.json")).json()
+        assert {"/", "/healthz", "/about", "/chat"} | more == set(schema["paths"])
+        chat = schema["paths"]["/chat"]["post"]["responses"]
+        assert {"200", "400", "403", "413", "422", "431", "500", "502"} == set(chat)
+        assert ["text/event-stream"] == list(chat["200"]["content"])
+
+
 async def test_replies_say_nosniff() -> None:
     """No browser guesses a type or tells another site where it came from."""
     twin, _ = make_twin()
@@ -203,42 +222,3 @@ async def test_replies_say_nosniff() -> None:
         for response in (await client.get("/about"), await client.get("/", headers={"host": "x"})):
             assert "nosniff" == response.headers["x-content-type-options"]
             assert "no-referrer" == response.headers["referrer-policy"]
-
-
-class SlowModel(ScriptedModel):
-    """Gives one piece, then waits until it is closed or cancelled."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.given_up = asyncio.Event()
-
-    async def stream(self, call: Any) -> Any:
-        try:
-            yield "I "
-            await asyncio.sleep(60)
-        finally:
-            self.given_up.set()
-
-
-async def test_reader_who_leaves_stops_the_model() -> None:
-    """Pieces reach the reader before the answer is whole, and a closed connection ends the model call."""
-    model = SlowModel()
-    twin, _ = make_twin(model)
-    server = uvicorn.Server(uvicorn.Config(create_app(twin), log_level="critical", ws="none"))
-    listener = socket.create_server(("127.0.0.1", 0))
-    serving = asyncio.create_task(server.serve([listener]))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    async with (
-        httpx.AsyncClient(base_url=url, trust_env=False) as client,
-        client.stream("POST", "/chat", json=QUESTION) as response,
-    ):
-        text = ""
-        async for piece in response.aiter_text():
-            text += piece
-            if "event: token" in text:
-                break
-        assert not model.given_up.is_set()
-    await asyncio.wait_for(model.given_up.wait(), 10)
-    server.should_exit = True
-    await serving
-    assert model.closed

@@ -6,12 +6,13 @@ imports its library inside its functions, so that an unused provider costs nothi
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import pkgutil
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ragbot.contract import Message, Usage
 from ragbot.errors import RagbotError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "qwen2.5-coder:1.5b"
 DEFAULT_EMBEDDER = "wordllama"
+T = TypeVar("T")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -70,6 +72,23 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.floating]:
         """Shape (texts, dims); rows need no unit length. Raises ModelError."""
         ...
+
+
+class Opened(Generic[T]):
+    """What a provider opens with its first call, in a thread: importing its library takes half a second, for
+    which answers that are streaming must not wait."""
+
+    def __init__(self, opening: Callable[[], T]) -> None:
+        self.found: T | None = None
+        self._opening = opening
+        self._lock = asyncio.Lock()
+
+    async def get(self) -> T:
+        """The one there is."""
+        async with self._lock:
+            if self.found is None:
+                self.found = await asyncio.to_thread(self._opening)
+            return self.found
 
 
 _chat: dict[str, Callable[[str], ChatModel]] = {}

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragbot.contract import Usage
 from ragbot.errors import ModelError
-from ragbot.models import Call, Completion, chat_provider, is_loopback, ollama_host
+from ragbot.models import Call, Completion, Opened, chat_provider, is_loopback, ollama_host
 
 TIMEOUT = 900.0
 """Seconds of silence; a server with one slot answers a queue of requests one after the other."""
@@ -24,12 +24,12 @@ class OllamaChat:
     def __init__(self, name: str) -> None:
         self.name = name
         self._host = ollama_host()
-        self._client: Any = None
+        self._client: Opened[Any] = Opened(self._open)
 
     async def complete(self, call: Call) -> Completion:
         """One answer, asked for with ``stream: false``."""
         try:
-            reply = await self._connected().chat(**self._body(call), stream=False)
+            reply = await (await self._client.get()).chat(**self._body(call), stream=False)
         except Exception as error:
             raise self._refusal(error) from error
         return self._whole(reply, reply.message.content or "")
@@ -39,7 +39,8 @@ class OllamaChat:
         pieces: list[str] = []
         reply = None
         try:
-            async with aclosing(await self._connected().chat(**self._body(call), stream=True)) as parts:
+            client = await self._client.get()
+            async with aclosing(await client.chat(**self._body(call), stream=True)) as parts:
                 async for reply in parts:
                     if piece := reply.message.content:
                         pieces.append(piece)
@@ -50,27 +51,25 @@ class OllamaChat:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.close()
+        if self._client.found is not None:
+            await self._client.found.close()
 
-    def _connected(self) -> Any:
-        if self._client is None:
-            # Imported with the first call: it costs half a second that starting up need not wait for.
-            import httpx
-            from httpx_aiohttp import AiohttpTransport
-            from ollama import AsyncClient
+    def _open(self) -> Any:
+        import httpx
+        from httpx_aiohttp import AiohttpTransport
+        from ollama import AsyncClient
 
-            local, limits = is_loopback(self._host), httpx.Limits(max_connections=None)
-            self._client = AsyncClient(
-                self._host,
-                timeout=httpx.Timeout(TIMEOUT, connect=10),
-                limits=limits,
-                # With 16 answers at once a sixth of the time httpx's own pool takes; it knows no proxies.
-                transport=AiohttpTransport(limits=limits) if local else None,
-                trust_env=not local,
-                follow_redirects=False,
-            )
-        return self._client
+        local = is_loopback(self._host)
+        return AsyncClient(
+            self._host,
+            timeout=httpx.Timeout(TIMEOUT, connect=10),
+            limits=httpx.Limits(max_connections=None),
+            # With 16 answers at once a sixth of the time httpx's own pool takes; it knows no proxies, and
+            # takes 0, not None, for no limit.
+            transport=AiohttpTransport(limits=httpx.Limits(max_connections=0)) if local else None,
+            trust_env=not local,
+            follow_redirects=False,
+        )
 
     def _body(self, call: Call) -> dict[str, Any]:
         options: dict[str, Any] = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from ragbot.contract import Usage
 from ragbot.errors import ModelError
-from ragbot.models import Call, Completion, chat_provider, is_loopback
+from ragbot.models import Call, Completion, Opened, chat_provider, is_loopback
 from ragbot.models.openai_server import OpenAIServer
 
 TIMEOUT = 900.0
@@ -27,7 +27,7 @@ class OpenAIChat:
         self.name = name
         self._server = OpenAIServer.of_environment()
         self._limit = "max_tokens"
-        self._client: Any = None
+        self._client: Opened[Any] = Opened(self._open)
 
     async def complete(self, call: Call) -> Completion:
         """One answer, asked for with ``stream: false``."""
@@ -36,6 +36,8 @@ class OpenAIChat:
             parts = [await reply.aread()]
         except Exception as error:
             raise self._server.silent(error) from error
+        finally:
+            await reply.aclose()  # also when nobody waits any more
         return self._whole(_objects(parts))
 
     async def stream(self, call: Call) -> AsyncGenerator[str | Completion]:
@@ -56,8 +58,8 @@ class OpenAIChat:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.aclose()
+        if self._client.found is not None:
+            await self._client.found.aclose()
 
     async def _sent(self, body: dict[str, Any]) -> Any:
         """The reply to ``body`` with its head read; once more where the limit has its newer name only."""
@@ -70,28 +72,25 @@ class OpenAIChat:
         return reply
 
     async def _post(self, body: dict[str, Any]) -> Any:
-        client = self._connected()
+        client = await self._client.get()
         request = client.build_request("POST", f"{self._server.url}/chat/completions", json=body)
         try:
             return await client.send(request, stream=True)
         except Exception as error:
             raise self._server.silent(error) from error
 
-    def _connected(self) -> Any:
-        if self._client is None:
-            # Imported with the first call, which starting up need not wait for.
-            import httpx
-            from httpx_aiohttp import AiohttpTransport
+    def _open(self) -> Any:
+        import httpx
+        from httpx_aiohttp import AiohttpTransport
 
-            local, limits = is_loopback(self._server.url), httpx.Limits(max_connections=None)
-            self._client = httpx.AsyncClient(
-                headers=self._server.headers,
-                timeout=httpx.Timeout(TIMEOUT, connect=10),
-                limits=limits,
-                transport=AiohttpTransport(limits=limits) if local else None,
-                trust_env=not local,
-            )
-        return self._client
+        local = is_loopback(self._server.url)
+        return httpx.AsyncClient(
+            headers=self._server.headers,
+            timeout=httpx.Timeout(TIMEOUT, connect=10),
+            limits=httpx.Limits(max_connections=None),
+            transport=AiohttpTransport(limits=httpx.Limits(max_connections=0)) if local else None,
+            trust_env=not local,
+        )
 
     def _body(self, call: Call) -> dict[str, Any]:
         seed = {} if call.seed is None else {"seed": call.seed}

@@ -1,0 +1,91 @@
+"""How long a client may take to send a request, and to take what it is sent.
+
+Owns the server's settings and the deadlines of a connection, of which uvicorn has none: who misses one is cut
+off, and what was done for them ends. Leaves what a request may be to ``guard``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ragbot.guard import MAX_HEAD
+
+
+class Connection(H11Protocol):
+    """One connection of a client."""
+
+    sending = 20.0
+    """Seconds in which a request must arrive whole, from the connection or from its own first byte."""
+    taking = 30.0
+    """Seconds in which a client must take what was sent to it, all of it."""
+
+    _arriving: asyncio.TimerHandle | None = None
+    _taken: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client came: its first request is awaited."""
+        super().connection_made(transport)
+        # Any byte that the client does not take pauses the writing, so that its deadline can be watched.
+        transport.set_write_buffer_limits(high=0)
+        self._arriving = self.loop.call_later(self.sending, transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        """A piece of a request, or several requests."""
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """The next request begins, of which a part may be here already."""
+        super().on_response_complete()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        """The client takes less than it is sent."""
+        super().pause_writing()
+        self._taken = self._taken or self.loop.call_later(self.taking, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has taken everything."""
+        super().resume_writing()
+        self._taken = _cancelled(self._taken)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone, or was cut off."""
+        super().connection_lost(exc)
+        self._arriving = _cancelled(self._arriving)
+        self._taken = _cancelled(self._taken)
+
+    def _watch(self) -> None:
+        """Start the clock where a part of a request is here, and stop it where the rest is, too."""
+        state = self.conn.their_state
+        if state is h11.SEND_BODY or (state is h11.IDLE and self.conn.trailing_data[0]):
+            self._arriving = self._arriving or self.loop.call_later(self.sending, self.transport.abort)
+        else:
+            self._arriving = _cancelled(self._arriving)
+
+
+def _cancelled(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
+
+
+def server(app: Any, connection: type[Connection] = Connection) -> uvicorn.Server:
+    """A server of ``app``, for sockets that listen already."""
+    config = uvicorn.Config(
+        app,
+        http=connection,
+        h11_max_incomplete_event_size=MAX_HEAD,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        # Idle connections are kept longer than a slow model answers, and a stream does not hold up the end.
+        timeout_keep_alive=120,
+        timeout_graceful_shutdown=2,
+    )
+    return uvicorn.Server(config)
