@@ -230,7 +230,7 @@ reports: {junit: {cases: fail}}
         (changed("target", "{kind: fake, limits: {concurency: 1}}"), "did you mean 'concurrency'?"),
         (changed("gates", "[{metric: mrr, min: 0, on_undecide: warn}]"), "did you mean 'on_undecided'?"),
         (changed("reports", "{junit: {case: failure}}"), "did you mean 'cases'?"),
-        (changed("budget", "{money: 1}"), "known: calls, seconds"),
+        (changed("budget", "{money: 1}"), "known: calls, cost, seconds, tokens"),
     ],
 )
 def test_an_unknown_key_comes_with_the_nearest_known_one(tmp_path: Path, text: str, hint: str) -> None:
@@ -295,6 +295,8 @@ def test_names_that_models_have_are_no_folders(tmp_path: Path) -> None:
         "target.launch.timeout",
         "budget.calls",
         "budget.seconds",
+        "budget.tokens",
+        "budget.cost",
         "target.k",
     ],
 )

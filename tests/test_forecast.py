@@ -163,6 +163,42 @@ def test_budget(folder: Path) -> None:
     assert "258 calls: enough" in screen(planned(folder, more="budget: {calls: 258}"))
 
 
+def test_every_budget_is_held_against_what_the_recording_tells(folder: Path) -> None:
+    """Tokens, seconds and cost of all calls live, and of those without a recording."""
+    names = [f"a{place}" for place in range(35)] + [f"u{place}" for place in range(7)]
+    for book in ("bot", "judge"):
+        recorded(folder, book, [(name, draw) for name in names for draw in range(3)])
+    more = (
+        "budget: {tokens: 4000, seconds: 1000, cost: 0.02}\n"
+        "prices: {bot: {prompt: 1, completion: 10}, judge: {prompt: 1, completion: 10}}\n"
+    )
+    found = planned(folder, more=more)
+    assert {"tokens": 258 * 640, "seconds": 258 * 2.5, "cost": pytest.approx(258 * 0.001)} == {
+        fit.key: fit.live for fit in found.budget
+    }
+    assert [6 * 640, 6 * 2.5, pytest.approx(6 * 0.001)] == [fit.fresh for fit in found.budget]
+    text = " ".join(screen(found, 200).split())
+    assert "4,000 tokens: NOT ENOUGH for 165,120 tokens live, enough for 3,840 tokens without a" in text
+    assert "1,000 seconds: enough for 645 seconds, one call after the other" in text
+    assert "cost 0.02: NOT ENOUGH for cost 0.258 live, enough for cost 0.006 without a recording" in text
+    less = planned(folder, more=more.replace("0.02", "0.001"))
+    assert "nor for cost 0.006 without" in " ".join(screen(less, 200).split())
+
+
+def test_a_budget_that_nothing_can_be_held_against(folder: Path) -> None:
+    """Without a recording it is not known what a call takes."""
+    found = planned(folder, more="budget: {tokens: 4000}\n")
+    assert "4,000 tokens: unknown, no recording tells what a call takes" in screen(found)
+
+
+def test_large_costs_are_written_out(folder: Path) -> None:
+    """Hundreds are no powers of ten."""
+    recorded(folder, "bot", [("a0", 0)])
+    recorded(folder, "judge", [("a0", 0)])
+    prices = "prices: {bot: {prompt: 10000}, judge: {prompt: 10000}}\n"
+    assert "cost     about 1,500 for all calls" in screen(planned(folder, more=prices))
+
+
 # ---------------------------------------------------------------- gates
 
 

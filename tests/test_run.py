@@ -476,6 +476,94 @@ def test_time_is_a_budget_too(project: Project) -> None:
     assert [] == done.draws
 
 
+def test_tokens_are_a_budget_that_replays_do_not_touch(project: Project) -> None:
+    """What bot and judge read and wrote: reached, it stops and says so; what it has paid for is free."""
+    small(project)
+    for part in (project.config["target"], project.config["judge"]):
+        part["limits"]["concurrency"] = 1
+    project.config["budget"] = {"tokens": 1}
+    done = project.run("--record")
+    assert (ExitCode.NOT_ENOUGH_EVIDENCE, 1, 0) == (
+        done.code, len(project.model.bodies), len(project.judge.bodies),
+    )  # fmt: skip
+    meta = done.folder.meta
+    assert (1, 0, None) == (meta.calls, meta.replayed, meta.cost)
+    assert 1 < meta.tokens
+    assert f"the budget of 1 tokens is spent; reached: 1 call, {meta.tokens} tokens" in done.text
+    assert "not asked for: 3 of 4 answers; not judged: 1 answer; what was paid for is kept" in done.text
+    assert "--resume" in done.text
+    project.config["budget"] = {}
+    every = project.run("--record").folder.meta
+    assert (1, 4) == (every.replayed, len(project.model.bodies))
+    project.config["budget"] = {"tokens": 1}
+    replay = project.run()
+    assert (ExitCode.OK, 0) == (replay.code, replay.folder.meta.tokens), replay.text
+
+
+PRICES = {"bot": {"prompt": 1e6, "completion": 2e6}, "judge": {"prompt": 3e6, "completion": 0}}
+"""A token of a prompt costs 1, of an answer 2; those of the judge 3 and nothing."""
+
+
+def test_cost_is_a_budget_by_the_configs_prices(project: Project) -> None:
+    """A run ends above it by no more than what was in flight: with one call at a time, by that one."""
+    project.config["budget"] = {"cost": 900}
+    project.config["prices"] = PRICES
+    for part in (project.config["target"], project.config["judge"]):
+        part["limits"]["concurrency"] = 1
+    done = project.run("--live")
+    assert ExitCode.NOT_ENOUGH_EVIDENCE == done.code
+    usages = [draw.usage for draw in done.draws]
+    answers = sum((use.prompt_tokens or 0) + 2 * (use.completion_tokens or 0) for use in usages)
+    cost = done.folder.meta.cost
+    assert cost is not None
+    assert 900 <= cost
+    assert answers < cost, "the judge is paid too"
+    largest = max(3 * len(json.dumps(body)) // 4 for body in project.judge.bodies)
+    assert cost < 900 + 2 * largest
+    assert "the cost budget of 900 is spent; reached: " in done.text
+    assert done.folder.header.complete is False
+
+
+def test_a_cost_budget_needs_the_price_of_every_model_it_pays(project: Project) -> None:
+    """Refused before anything is asked, with the key to add, the place told; unpaid models need none."""
+    small(project).config["budget"] = {"cost": 1}
+    refused = CliRunner().invoke(main, ["run", str(project.write()), "--live"])
+    assert ExitCode.USAGE == refused.exit_code
+    assert "'budget.cost' without the price of the bot's model" in refused.output
+    assert "add what a million tokens cost: prices: {judge: {prompt: …, completion: …}}" in refused.output
+    assert "config.yaml:" in refused.output
+    assert [] == project.model.bodies
+    project.config["prices"] = {"bot": PRICES["bot"]}
+    project.config["scorers"] = ["recall@2"]
+    assert ExitCode.OK == CliRunner().invoke(main, ["validate", str(project.write())]).exit_code
+
+
+def test_a_budget_that_cannot_be_kept_ends_the_run(project: Project) -> None:
+    """A server that does not count what it reads and writes could be paid without end."""
+    small(project).config["budget"] = {"tokens": 10**6}
+    project.config["target"]["limits"]["concurrency"] = 1
+    project.model.say = lambda body: {"text": honest(body), "prompt_eval_count": None, "eval_count": None}
+    done = project.run("--live")
+    assert (ExitCode.NOT_ENOUGH_EVIDENCE, 1) == (done.code, len(project.model.bodies))
+    assert "budget.tokens cannot be kept: the model of the bot does not count its tokens" in done.text
+
+
+def test_a_bot_without_a_tap_counts_what_it_tells_itself(project: Project) -> None:
+    """An answer is one call, with the tokens that the reply tells."""
+    launch = small(project).config["target"]["launch"]
+    launch["env"] = {"OLLAMA_HOST": project.model.url}
+    project.config |= {"provenance": "reported", "budget": {"calls": 2}, "scorers": ["recall@2", "tokens"]}
+    project.config["target"]["limits"]["concurrency"] = 1
+    done = project.run("--live")
+    usages = [draw.usage for draw in done.draws]
+    told = sum((use.prompt_tokens or 0) + (use.completion_tokens or 0) for use in usages)
+    assert (ExitCode.NOT_ENOUGH_EVIDENCE, 2, told) == (
+        done.code, done.folder.meta.calls, done.folder.meta.tokens,
+    )  # fmt: skip
+    project.config["budget"] = {"tokens": 1}
+    assert 1 == len(project.run("--live").draws)
+
+
 def test_lost_draws_lower_the_coverage_of_the_gates_they_belong_to(project: Project) -> None:
     """One question of eight fails: its gates are not measured, unless the config asks for less coverage; one
     that is waved through leaves the run green.

@@ -143,6 +143,30 @@ class RecordingMiss(RecordingError):
 
 
 @dataclass
+class Spent:
+    """What really went to a model: calls, and the tokens that its replies counted.
+
+    ``uncounted``: replies that did not say how many they took.
+    """
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    uncounted: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Read and written."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def add(self, prompt_tokens: int | None, completion_tokens: int | None) -> None:
+        """Count the tokens of one reply. A prompt that was still in the server's memory may have none."""
+        self.prompt_tokens += prompt_tokens or 0
+        self.completion_tokens += completion_tokens or 0
+        self.uncounted += completion_tokens is None
+
+
+@dataclass
 class _Lines:
     by_address: dict[tuple[Address, str], Exchange] = field(default_factory=dict)
     by_key: dict[str, Exchange] = field(default_factory=dict)
@@ -198,7 +222,7 @@ class Cassette:
         self.ignore = tuple(ignore)
         self.refresh = refresh
         self.misses: list[Miss] = []
-        self.calls = 0
+        self.spent: dict[Book, Spent] = {book: Spent() for book in BOOKS}
         self.replayed = 0
         self._about = about or {}
         self._lines: dict[Book, _Lines] = {book: _Lines() for book in BOOKS}
@@ -234,6 +258,11 @@ class Cassette:
         for line in lines:
             made._lines["judge" if line.source == "judge" else "bot"].add(line)
         return made
+
+    @property
+    def calls(self) -> int:
+        """Calls that really went to a model; a replayed one is none."""
+        return sum(spent.calls for spent in self.spent.values())
 
     # ------------------------------------------------------------ looking up
 
@@ -468,12 +497,16 @@ class CassetteTransport(httpx.AsyncBaseTransport):
     ) -> httpx.Response:
         assert self._upstream is not None
         started = time.perf_counter()
-        self.cassette.calls += 1
+        spent = self.cassette.spent[self.book]
+        spent.calls += 1
         response = await self._upstream.handle_async_request(request)
         await response.aread()
         media_type = response.headers.get("content-type", "").partition(";")[0].strip()
         content = text_of(response.content, media_type, response.encoding or "utf-8")
         if 200 <= response.status_code < 300 and not _only_error(content):
+            said = output_of(path, content) if is_generation(path) else None
+            if said is not None:
+                spent.add(said.prompt_tokens, said.completion_tokens)
             line = Exchange(
                 source=self.book,
                 key=key,
@@ -487,7 +520,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
                 status=response.status_code,
                 reply=content,
                 seconds=round(time.perf_counter() - started, 3),
-                finish=output_of(path, content).finish if is_generation(path) else None,
+                finish=said.finish if said is not None else None,
                 adapted=response.extensions.get("adapted", ()),
             )
             self.cassette.store(self.book, line)

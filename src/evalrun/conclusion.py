@@ -22,6 +22,7 @@ from evalrun.judge import Judge
 from evalrun.pipeline import Tally
 from evalrun.planning import Plan
 from evalrun.records import DatasetInfo, Estimate, Gate, JudgeInfo, RunHeader, Verdict
+from evalrun.reports import words
 from evalrun.shortfalls import offers_of
 from evalrun.summary import summarise
 
@@ -35,8 +36,9 @@ def conclude(
     tally: Tally,
     about: dict[str, Any],
     judge: Judge | None,
+    spent: str = "",
 ) -> RunHeader:
-    """Seal the journals and draw the conclusions from them."""
+    """Seal the journals and draw the conclusions from them. ``spent``: on what, where it was too much."""
     journals = folder.seal()
     config = plan.config
     info = _judge_info(plan, judge, tally, about)
@@ -57,7 +59,7 @@ def conclude(
         *unavailable,
     ]
     if tally.out_of_budget:
-        errors.append(tally.out_of_budget)
+        errors += [f"{tally.out_of_budget}; reached: {spent}", *_not_asked(plan, tally)]
     return RunHeader(
         evalrun=version("evalrun"),
         name=config.name,
@@ -91,6 +93,14 @@ def conclude(
         errors=tuple(errors),
         journals=journals,
     )
+
+
+def _not_asked(plan: Plan, tally: Tally) -> list[str]:
+    """What a run that ended early left out."""
+    answers, verdicts = plan.draws - tally.draws.total(), tally.judgements["budget"]
+    parts = [f"not asked for: {answers} of {words.count(plan.draws, 'answer')}"] if answers else []
+    parts += [f"not judged: {words.count(verdicts, 'answer')}"] if verdicts else []
+    return [f"  {'; '.join(parts)}; what was paid for is kept"] if parts else []
 
 
 def _rubric_text(plan: Plan) -> str | None:

@@ -7,13 +7,12 @@ recording: after the last answer), the budget. What a draw or a judgement is bel
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from evalrun.cassette import Address, Cassette, RecordingMiss, addressed
+from evalrun.cassette import Address, RecordingMiss, addressed
 from evalrun.errors import UnavailableError
 from evalrun.journal import RunFolder
 from evalrun.judge import Judge
@@ -23,6 +22,7 @@ from evalrun.records import LEVELS, Case, CaseContext, Judgement, Sample
 from evalrun.resuming import Kept
 from evalrun.sampler import Drawn
 from evalrun.scorers import score
+from evalrun.spending import Spending
 
 
 class Progress(Protocol):
@@ -78,7 +78,7 @@ class Pipeline:
     answering: Answering
     judge: Judge | None
     progress: Progress
-    cassette: Cassette
+    spending: Spending
     concurrent: bool
     ended: Callable[[], str] = str
     kept: Kept = field(default_factory=Kept)
@@ -86,7 +86,6 @@ class Pipeline:
     tally: Tally = field(default_factory=Tally)
     _contexts: set[tuple[str, str]] = field(default_factory=set)
     _outlook: Outlook | None = None
-    _started: float = field(default_factory=time.perf_counter)
 
     async def run(self) -> None:
         """Every draw of the plan, judged as soon as it exists (when recording: after the last answer)."""
@@ -162,12 +161,7 @@ class Pipeline:
         self.tally.ended = self.ended()
 
     def _spent(self) -> bool:
-        budget = self.plan.config.budget
-        seconds = time.perf_counter() - self._started
-        if budget.calls is not None and self.cassette.calls >= budget.calls:
-            self.tally.out_of_budget = f"the budget of {budget.calls} calls is spent"
-        elif budget.seconds is not None and seconds >= budget.seconds:
-            self.tally.out_of_budget = f"the budget of {budget.seconds:g} s is spent"
+        self.tally.out_of_budget = self.tally.out_of_budget or self.spending.reached
         return bool(self.tally.out_of_budget)
 
     def _settle(self, case: Case, drawn: Drawn, answered: asyncio.Queue[Sample | None]) -> None:

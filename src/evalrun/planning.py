@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from evalrun import drop_gates
 from evalrun.agreement import dimension_of
@@ -301,10 +301,38 @@ def _unmet_needs(
         if scorer.judged and scorer.asks is every_draw and config.judge is None:
             where = config.where("scorers", index)
             problems.append(Problem(where, f"scorer '{scorer.name}' needs a judge", "add a judge section"))
+    judged = config.judge is not None and any(scorer.judged for scorer in scorers)
+    problems += _without_count(config, asks_bot) + _without_price(config, asks_bot, judged)
     if mode != "live" and config.cassette is None and (asks_bot or any(scorer.judged for scorer in scorers)):
         hint = "add cassette: {path: …}, or run with --live"
         problems.append(Problem(config.where(), "no cassette to replay or record", hint))
     return problems
+
+
+def _without_price(config: RunConfig, asks_bot: bool, judged: bool) -> list[Problem]:
+    """A cost budget that a model without a price would never reach."""
+    called: dict[Literal["bot", "judge"], bool] = {"bot": asks_bot, "judge": judged}
+    return [
+        Problem(
+            config.where("budget", "cost"),
+            f"'budget.cost' without the price of the {book}'s model",
+            f"add what a million tokens cost: prices: {{{book}: {{prompt: …, completion: …}}}}",
+        )
+        for book, asked in called.items()
+        if config.budget.cost is not None and asked and book not in config.prices
+    ]
+
+
+def _without_count(config: RunConfig, asks_bot: bool) -> list[Problem]:
+    """A budget of tokens or cost for a bot whose tokens nobody counts."""
+    if not asks_bot or config.target.tapped or offers_of(config).usage:
+        return []
+    hint = 'lead its model calls through the tap ("{tap}"), or write budget: {calls: …}'
+    return [
+        Problem(config.where("budget", key), f"'budget.{key}': the tokens of this bot are not counted", hint)
+        for key in ("tokens", "cost")
+        if getattr(config.budget, key) is not None
+    ]
 
 
 def _nobody_to_ask(config: RunConfig, mode: Mode) -> list[Problem]:

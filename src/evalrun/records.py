@@ -738,7 +738,8 @@ class Meta(Record):
     """``meta.json``: times, names and counts that differ between two runs of the same replay.
 
     ``attempt``: how many different sets of ``answers`` were held against the same gates so far; ``trial``
-    digests what was tried. Both digests are empty where no gate was evaluated.
+    digests what was tried. Both digests are empty where no gate was evaluated. ``calls``, ``tokens`` and
+    ``cost`` (by the config's prices; None without) are what really went to models.
     """
 
     run: str
@@ -747,6 +748,8 @@ class Meta(Record):
     seconds: float
     calls: int
     replayed: int
+    tokens: int = 0
+    cost: float | None = None
     retries: int = 0
     attempt: int = 1
     trial: str = ""

@@ -30,6 +30,7 @@ from evalrun.reports import write_reports
 from evalrun.resuming import Kept, begun_of, check_same, kept_of, settle
 from evalrun.sampler import Drawn, Sampler
 from evalrun.settings import DEFAULT_OLLAMA
+from evalrun.spending import Spending
 from evalrun.tap import Tap
 from evalrun.targets import Setting, Target
 
@@ -74,6 +75,7 @@ async def execute(
             begun = begun_of(plan, judge, command)
             _check_same(folder, begun)
             source = await _source(stack, plan, cassette, _into(folder), kept.contexts)
+            spending = Spending(plan.config.budget, plan.config.prices, cassette.spent)
             _begin(folder, begun.model_copy(update={"bot": source.about}), kept)
             for exchange in plan.answers.exchanges if plan.answers else ():
                 folder.append("exchanges", exchange)
@@ -83,7 +85,7 @@ async def execute(
                 source.answering,
                 judge,
                 progress,
-                cassette,
+                spending,
                 source.at_once,
                 source.ended,
                 kept,
@@ -105,15 +107,17 @@ async def execute(
         cassette.close(whole=whole)
         folder.close()
         progress.stop()
-    header = conclude(plan, folder, cassette, work.tally, source.about, judge)
+    header = conclude(plan, folder, cassette, work.tally, source.about, judge, str(spending))
     attempt = attempt_of(folder, header)
     meta = Meta(
         run=folder.path.name,
         mode=plan.mode,
         started=started.isoformat(timespec="seconds"),
         seconds=round(time.perf_counter() - clock, 1),
-        calls=cassette.calls,
+        calls=spending.calls,
         replayed=cassette.replayed,
+        tokens=spending.tokens,
+        cost=spending.cost,
         retries=source.retries(),
         attempt=attempt.number,
         trial=attempt.trial,
@@ -177,7 +181,7 @@ async def _source(
     if plan.answers is not None:
         return _Source(plan.answers, dict(plan.answers.about))
     bot = await _bot(stack, plan, cassette, observe)
-    sampler = Sampler(bot.target, bot.tap, plan.seeds, known)
+    sampler = Sampler(bot.target, bot.tap, plan.seeds, known, cassette.spent["bot"])
     at_once = bot.target.offers.seed or bot.tap is None
     return _Source(sampler, await bot.target.about(), at_once, bot.ended, lambda: bot.target.retries)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from evalrun.cassette import Address
+from evalrun.cassette import Address, Spent
 from evalrun.digest import context_digest, draw_digest, tagged, utf8
 from evalrun.errors import UnavailableError
 from evalrun.http import Watch
@@ -78,9 +78,17 @@ class Sampler:
     """Asks one target. ``draw`` may be called from many tasks at once; a case is retrieved once."""
 
     def __init__(
-        self, target: Target, tap: Tap | None, seeds: Seeds, known: Mapping[str, Context] | None = None
+        self,
+        target: Target,
+        tap: Tap | None,
+        seeds: Seeds,
+        known: Mapping[str, Context] | None = None,
+        spent: Spent | None = None,
     ) -> None:
-        """``known``: case → its context, where it was retrieved before."""
+        """``known``: case → its context, where it was retrieved before. ``spent`` counts a bot without a tap:
+        an answer as one call, with the tokens that its reply tells.
+        """
+        self._spent = (spent or Spent()) if tap is None else Spent()
         self._target = target
         self._known = known or {}
         self._tap = tap
@@ -152,7 +160,9 @@ class Sampler:
 
     async def _answered(self, case: Case, empty: Draw, sent: Context | None, address: Address) -> Drawn:
         started = time.perf_counter()
+        self._spent.calls += 1
         reply = await self._target.answer(case, sent, self._seeds.of[address], self._watch(address))
+        self._spent.add(reply.usage.prompt_tokens, reply.usage.completion_tokens)
         seconds = time.perf_counter() - started
         miss = self._tap.missed(address) if self._tap else None
         if miss is not None and miss.miss.address == address:

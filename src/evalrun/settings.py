@@ -193,10 +193,18 @@ class JudgeConfig(Record):
 
 
 class Budget(Record):
-    """What a run may spend before it stops with exit 3: generations, seconds."""
+    """What a run may spend, one that goes on counting anew; it ends with exit 3 as soon as one is reached.
+
+    ``calls`` to models, of the bot and of the judge together; ``tokens`` that these read and wrote;
+    ``seconds``; ``cost`` by ``prices``. What is replayed costs nothing. Nothing new is begun then, but what
+    is in flight is finished and kept: a run may end above its budget by as many answers and verdicts as the
+    ``limits.concurrency`` of target and judge let be in flight.
+    """
 
     calls: int | None = Field(default=None, ge=1)
+    tokens: int | None = Field(default=None, ge=1)
     seconds: float | None = Field(default=None, gt=0)
+    cost: float | None = Field(default=None, gt=0)
 
 
 class Price(Record):

@@ -24,11 +24,13 @@ from evalrun.jsonl import read_lines
 from evalrun.planning import drop_problem, drop_rows, make_plan, read_baseline
 from evalrun.records import Case, Exchange, Gate, Metric, Record
 from evalrun.scorers import Scorer
-from evalrun.settings import RunConfig
+from evalrun.settings import Budget, RunConfig
 from evalrun.summary import documents_of, groups_of
 from evalrun.wires import is_generation, output_of
 
 POWER = 0.80
+Key = Literal["calls", "tokens", "seconds", "cost"]
+"""A limit of a budget."""
 ICC = 0.8
 """How alike the draws of a question are taken to be, before anything is measured."""
 RELATED = 0.5
@@ -50,6 +52,24 @@ class Calls(Record):
     completion_tokens: float | None = None
     seconds: float | None = None
     cost: float | None = None
+
+    @property
+    def tokens(self) -> float | None:
+        """Read and written by one call."""
+        if self.prompt_tokens is None or self.completion_tokens is None:
+            return None
+        return self.prompt_tokens + self.completion_tokens
+
+
+class Fit(Record):
+    """What a limit of the budget will meet: a run in which every call is live, and one of those without a
+    recording only. None where that is not known.
+    """
+
+    key: Key
+    limit: float
+    live: float | None
+    fresh: float | None
 
 
 class GateForecast(Record):
@@ -93,7 +113,7 @@ class Forecast(Record):
     assumed_rate: float
     bot: Calls
     judge: Calls | None
-    budget: int | None
+    budget: tuple[Fit, ...]
     gates: tuple[GateForecast, ...]
     detectable: tuple[Detectable, ...]
 
@@ -122,6 +142,8 @@ def forecast(config: RunConfig, rate: float | None = None) -> Forecast:
     baseline = read_baseline(config)
     answers = {(case.id, index) for case in dataset.cases for index in range(config.draws)}
     assumed = USUAL_RATE if rate is None else rate
+    bot = _calls(config, "bot", answers)
+    judge = _calls(config, "judge", answers) if plan.judged else None
     return Forecast(
         name=config.name,
         dataset=dataset.name,
@@ -129,9 +151,9 @@ def forecast(config: RunConfig, rate: float | None = None) -> Forecast:
         draws=config.draws,
         stated_rate=rate,
         assumed_rate=assumed,
-        bot=_calls(config, "bot", answers),
-        judge=_calls(config, "judge", answers) if plan.judged else None,
-        budget=config.budget.calls,
+        bot=bot,
+        judge=judge,
+        budget=tuple(_fits(config.budget, [bot, *([judge] if judge else [])])),
         gates=tuple(
             _gate(gate, metrics, plan.scorers, dataset.cases, rate)
             if gate.max_drop is None
@@ -175,6 +197,28 @@ def _generations(cassette: Path | None, book: Book) -> Iterable[Exchange]:
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
+
+
+def _fits(budget: Budget, books: Sequence[Calls]) -> Iterable[Fit]:
+    each: dict[Key, list[float | None]] = {
+        "calls": [1.0] * len(books),
+        "tokens": [calls.tokens for calls in books],
+        "seconds": [calls.seconds for calls in books],
+        "cost": [calls.cost for calls in books],
+    }
+    for key, takes in each.items():
+        limit = getattr(budget, key)
+        if limit is not None:
+            live = _total(takes, [calls.planned for calls in books])
+            fresh = _total(takes, [max(calls.planned - calls.recorded, 0) for calls in books])
+            yield Fit(key=key, limit=limit, live=live, fresh=fresh)
+
+
+def _total(each: Sequence[float | None], counts: Sequence[int]) -> float | None:
+    """None where the share of one that is asked at all is not known."""
+    asked = [(one, count) for one, count in zip(each, counts, strict=True) if count]
+    parts = [one * count for one, count in asked if one is not None]
+    return math.fsum(parts) if len(parts) == len(asked) else None
 
 
 # ---------------------------------------------------------------- gates

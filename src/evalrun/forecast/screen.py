@@ -8,7 +8,7 @@ from typing import TextIO
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from evalrun.forecast import ICC, RELATED, Calls, Forecast, GateForecast
+from evalrun.forecast import ICC, RELATED, Calls, Fit, Forecast, GateForecast
 from evalrun.reports import words
 from evalrun.reports.console import STYLE
 from evalrun.reports.screen import columns_of, cut, print_lines, wrapped
@@ -47,9 +47,28 @@ def _facts(forecast: Forecast) -> Iterator[tuple[str, str]]:
     else:
         yield "time", "unknown: no recording to estimate from"
     yield "cost", _cost(books)
-    if forecast.budget is not None:
-        enough = "enough" if forecast.budget >= forecast.calls else f"NOT ENOUGH for {forecast.calls:,} calls"
-        yield "budget", f"{forecast.budget:,} calls: {enough}"
+    for place, fit in enumerate(forecast.budget):
+        yield "" if place else "budget", _fit(fit)
+
+
+def _fit(fit: Fit) -> str:
+    """Whether a limit is enough for a live run; else also for what has no recording."""
+    head, slow = f"{_sum(fit, fit.limit)}: ", ", one call after the other" if fit.key == "seconds" else ""
+    if fit.live is None:
+        return f"{head}unknown, no recording tells what a call takes"
+    if fit.live <= fit.limit:
+        return f"{head}enough for {_sum(fit, fit.live)}{slow}"
+    text = f"{head}NOT ENOUGH for {_sum(fit, fit.live)}"
+    if fit.fresh is None or fit.fresh == fit.live:
+        return text + slow
+    enough = "enough" if fit.fresh <= fit.limit else "nor"
+    return f"{text} live, {enough} for {_sum(fit, fit.fresh)} without a recording{slow}"
+
+
+def _sum(fit: Fit, value: float) -> str:
+    if fit.key == "cost":
+        return f"cost {words.amount(value)}"
+    return f"{value:,.0f} {fit.key}"
 
 
 def _cost(books: Sequence[tuple[str, Calls]]) -> str:
@@ -60,7 +79,8 @@ def _cost(books: Sequence[tuple[str, Calls]]) -> str:
         return "unknown: it takes prices in the config, and a recording that counts tokens"
     every = sum(calls.planned * (calls.cost or 0) for calls in known)
     fresh = sum(max(calls.planned - calls.recorded, 0) * (calls.cost or 0) for calls in known)
-    text = f"about {every:,.2g} for all calls, {fresh:,.2g} for those without a recording"
+    text = f"about {words.amount(every, 2)} for all calls, {words.amount(fresh, 2)} for those without"
+    text += " a recording"
     return f"{text}; without {' and '.join(unknown)}: unknown" if unknown else text
 
 

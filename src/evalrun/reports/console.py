@@ -101,7 +101,9 @@ def _how(header: RunHeader, meta: Meta) -> str:
     total = sum(header.levels.values())
     recorded = words.recorded_line(header)
     parts = [words.count(total, "answer") + (f", recorded {recorded}" if recorded else "")]
-    made = words.count(meta.calls, "model call")
+    took = [words.count(meta.tokens, "token")] if meta.tokens else []
+    took += [f"cost {words.amount(meta.cost)}"] if meta.cost else []
+    made = words.count(meta.calls, "model call") + (f" ({', '.join(took)})" if took else "")
     parts.append(f"{made}, {meta.replayed:,} replayed, {meta.seconds:.1f} s")
     if meta.attempt > 1:
         parts.append(words.attempt_words(meta))

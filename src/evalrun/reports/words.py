@@ -147,6 +147,12 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def amount(value: float, digits: int = 3) -> str:
+    """A sum of money, in so many significant digits: ``0.0123``, ``1,230``."""
+    text = f"{float(f'{value:.{digits}g}'):,.12f}"
+    return text.rstrip("0").rstrip(".")
+
+
 def percent(value: float) -> str:
     """A confidence level: ``95%``."""
     return f"{100 * value:g}%"

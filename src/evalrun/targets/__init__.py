@@ -24,7 +24,8 @@ class Offers(Record):
     returns what it retrieved. ``ids``: its chunks have ids of their own, as far as that is known before it
     is asked. ``prompt``: it returns the prompt it sent. ``history``: it is given the turns before a question.
     ``seed``: it passes a seed on to its model. ``sampling``: it takes temperature and max_tokens.
-    ``overlay``: a question may plant sections in its index and text after its system prompt.
+    ``overlay``: a question may plant sections in its index and text after its system prompt. ``usage``: its
+    replies say how many tokens they took, also where no tap counts them.
     """
 
     retrieval: bool = False
@@ -35,6 +36,7 @@ class Offers(Record):
     seed: bool = False
     sampling: bool = False
     overlay: bool = False
+    usage: bool = False
 
 
 class TargetOptions(Record):

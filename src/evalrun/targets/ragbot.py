@@ -34,6 +34,7 @@ class RagbotOptions(TargetOptions):
             seed=True,
             sampling=True,
             overlay=True,
+            usage=True,
         )
 
 
