@@ -218,7 +218,9 @@ class Pipeline:
         self.tally.corrections.update(text.partition(":")[0] for text in judgement.corrections)
 
     async def _judgement(self, sample: Sample) -> Judgement:
-        draw, context, demanded = sample.draw, sample.context, self.plan.config.provenance
+        assert self.judge is not None
+        draw, demanded = sample.draw, self.plan.config.provenance
+        context = self.judge.reads(sample.context)
         missing = Judgement(case=draw.case, index=draw.index, digest=draw.digest or "", attempts=0)
         if context is None:
             return missing.model_copy(update={"error": "context: the bot returns none"})
@@ -227,7 +229,6 @@ class Pipeline:
             return missing.model_copy(update={"error": reason})
         if self._spent():
             return missing.model_copy(update={"error": f"budget: {self.tally.out_of_budget}"})
-        assert self.judge is not None
         try:
             with addressed(Address(draw.case, draw.index, 0)):
                 return await self.judge.judge(draw.asked(sample.case), draw, context)

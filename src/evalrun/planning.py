@@ -180,7 +180,7 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
 def _asked(config: RunConfig) -> Dataset:
     """The dataset of a config, or its attack suite."""
     if config.dataset is None:
-        return load_suite(config, offers_of(config))
+        return load_suite(config)
     return load_dataset(config.dataset.path, config.dataset.columns)
 
 

@@ -243,6 +243,8 @@ class AttacksConfig(Record):
 
     ``seed`` makes the canaries. ``owner``: whose bot it is; ``subject``: what it speaks about;
     ``private_terms``: names or values that it may neither tell nor confirm; ``probes``: files of own probes.
+    ``planted: by_hand``: what ``--save-planted`` wrote stands among the bot's documents, and only attacks by
+    document are made.
     """
 
     seed: str = Field(default="evalrun", min_length=1)
@@ -251,6 +253,7 @@ class AttacksConfig(Record):
     private_terms: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
     probes: tuple[FilePath, ...] = Field(default=(), exclude=True)
+    planted: Literal["by_hand"] | None = None
 
 
 def _baseline_file(path: Path, info: ValidationInfo) -> Path:

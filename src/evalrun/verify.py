@@ -256,7 +256,7 @@ async def _judged_again(stored: Stored, judge: Judge) -> list[str]:
     for (case_id, index), judgement in stored.judgements.items():
         where = f"{case_id}, draw {index + 1}"
         draw, case = stored.draws.get((case_id, index)), stored.cases.get(case_id)
-        context = stored.context_of(draw) if draw else None
+        context = judge.reads(stored.context_of(draw) if draw else None)
         if judgement.attempts == 0:
             continue
         if draw is None or case is None or context is None:

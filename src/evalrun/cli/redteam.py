@@ -30,6 +30,12 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the attacks as a dataset."
 )
+@click.option(
+    "--save-planted",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write what attacks plant as Markdown, to put among a bot's documents.",
+)
 @click.option("--live", is_flag=True, help="Ask the real models; store nothing.")
 @click.option("--fresh", is_flag=True, help="With --live: canaries that nobody has seen.")
 @click.option("--record", is_flag=True, help="Ask for what has no recording; a stale one: exit 4.")
@@ -52,6 +58,7 @@ def redteam(
     cases: tuple[str, ...],
     limit: int | None,
     save: Path | None,
+    save_planted: Path | None,
     live: bool,
     fresh: bool,
     record: bool,
@@ -84,13 +91,18 @@ def redteam(
     if loaded.redteam is None:
         raise UserError(f"{config}: no attacks in it", "add redteam: {}, or use evalrun run")
     selection = Selection(cases, (), limit, techniques, goals, converters)
-    plan = make_plan(loaded, "live" if listed or save else mode, selection)
+    if fresh and loaded.redteam.planted:
+        raise UserError("--fresh: what was planted by hand holds the canaries of redteam.seed", "change that")
+    only_shown = listed or save is not None or save_planted is not None
+    plan = make_plan(loaded, "live" if only_shown else mode, selection)
     if save is not None:
         save.write_bytes(saved(plan.cases))
         click.echo(f"{save}: {_counted(plan.cases)}")
     if listed:
         _show(plan)
-    if listed or save is not None:
+    if save_planted is not None:
+        _plant(plan, save_planted)
+    if only_shown:
         return
     if not (quiet or as_json):
         click.echo(f"{_counted(plan.cases)}{''.join(f'; {note}' for note in plan.dataset.notes)}", err=True)
@@ -125,8 +137,23 @@ def _counted(cases: Sequence[Case]) -> str:
     return f"{attacks} attacks and {twins} benign twins apply"
 
 
+def _plant(plan: Plan, folder: Path) -> None:
+    from evalrun.errors import UserError
+    from evalrun.starter import write_files
+    from evalrun.suite import planted_files
+
+    files = planted_files(plan.cases)
+    if not files:
+        raise UserError(
+            "no attack here plants a document",
+            "say in the config that they are planted by hand: redteam: {planted: by_hand}",
+        )
+    for path in write_files(folder, files):
+        click.echo(f"wrote {path}")
+
+
 def _show(plan: Plan) -> None:
-    from evalrun.reports.words import one_line
+    from evalrun.reports.words import one_line, without_commands
 
     for case in plan.cases:
         attack = case.attack
@@ -136,10 +163,10 @@ def _show(plan: Plan) -> None:
         cells = (case.id, attack.technique, attack.goal, attack.severity, kind)
         widths = (28, 18, 16, 9, 0)
         row = (f"{one_line(text):<{width}}" for text, width in zip(cells, widths, strict=True))
-        click.echo(" ".join(row).rstrip())
+        click.echo(without_commands(" ".join(row).rstrip()))
     click.echo(_counted(plan.cases))
     for note in plan.dataset.notes:
-        click.echo(one_line(note))
+        click.echo(without_commands(one_line(note)))
 
 
 ALL = (redteam,)

@@ -41,6 +41,13 @@ class Judge:
         parts = [self.model.name, self.model.digest, self.rubric.digest, list(self.checks), parameters]
         return tagged("judge", parts)
 
+    def reads(self, context: Context | None) -> Context | None:
+        """What it reads an answer against; None where it cannot read one without contexts.
+
+        Whether an answer does what an attack wants can be read without any: then the context is empty.
+        """
+        return Context.of(()) if context is None and self.rubric.shape == "attack" else context
+
     def messages(self, case: Case, draw: Draw, context: Context) -> tuple[Message, ...]:
         """The prompt of the first call for this draw."""
         return judge_messages(
