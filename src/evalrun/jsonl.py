@@ -59,9 +59,14 @@ def read_lines(path: Path, record: type[R]) -> Iterator[R]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``data`` beside ``path`` and put it in place in one step."""
+    """Write ``data`` beside ``path`` and put it in place in one step.
+
+    A folder from elsewhere may hold symbolic links: the new file takes the place of one, none is followed.
+    """
     temporary = path.with_name(path.name + ".tmp")
-    temporary.write_bytes(data)
+    temporary.unlink(missing_ok=True)
+    with temporary.open("xb") as file:
+        file.write(data)
     os.replace(temporary, path)
 
 
@@ -72,10 +77,18 @@ def pretty_json(record: Record) -> bytes:
 
 
 class Appender:
-    """Appends records to one file: flushed a line, synced about once a second."""
+    """Appends records to one file: flushed a line, synced about once a second.
+
+    Raises:
+        UserError: ``path`` is a symbolic link, which may lead out of the folder.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if path.is_symlink():
+            raise UserError(
+                f"{path}: is a symbolic link", "put the file itself there, or name another folder"
+            )
         _, torn = whole_lines(path)
         if torn:
             os.truncate(path, path.stat().st_size - torn)

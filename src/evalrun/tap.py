@@ -6,14 +6,16 @@ forwards to its one upstream; whether it forwards or replays is the cassette's b
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from evalrun.aws import ResigningTransport
 from evalrun.cassette import Address, Cassette, CassetteTransport, RecordingMiss, address_of, addressed
@@ -23,6 +25,8 @@ from evalrun.records import Exchange
 from evalrun.wires import asked, is_generation
 
 _FORWARDED = ("accept", "authorization", "content-type", "x-api-key")
+_NAMES = ("localhost", "host.docker.internal", "host.containers.internal")
+"""What this machine is called from here and from containers. Any other name may be a page's own."""
 _BODY_LIMIT = 16 * 1024 * 1024
 
 
@@ -68,7 +72,7 @@ class Tap:
         self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Tap:
-        app = web.Application(client_max_size=_BODY_LIMIT)
+        app = web.Application(client_max_size=_BODY_LIMIT, middlewares=[_no_pages])
         app.router.add_route("*", "/{path:.*}", self._handle)
         # When it ends, its bot has ended: nobody waits for a reply that is still to come.
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -145,6 +149,25 @@ class Tap:
             if name in response.headers
         }
         return web.Response(status=response.status_code, headers=kept, body=response.content)
+
+
+@web.middleware
+async def _no_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """A bot calls by address and has no origin; a page in a browser has one, or a name of its own."""
+    host = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
+    if "Origin" in request.headers or not (_is_address(host) or host in _NAMES):
+        return web.json_response({"error": "only a bot is answered here, no web page"}, status=403)
+    raw = unquote(request.raw_path.partition("?")[0])
+    if request.method == "CONNECT" or ".." in re.split(r"[/\\]", raw):
+        return web.json_response({"error": "this is no proxy to elsewhere"}, status=400)
+    return await handler(request)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(host))
+    except ValueError:
+        return False
 
 
 def upstream_url(upstream: str, path: str) -> str:

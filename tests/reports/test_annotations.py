@@ -48,6 +48,9 @@ def test_no_line_on_a_screen_is_a_command() -> None:
     """A log is read by the runner as well."""
     assert "  : :error::x\na ::b\n: :" == without_commands("  ::error::x\na ::b\n::")
     assert "a ## [error]b" == without_commands("a ##[error]b")
+    assert "## vso[task.complete]" == without_commands("##vso[task.complete]")
+    assert "a ## teamcity[x]" == without_commands("a ##teamcity[x]")
+    assert "## Heading" == without_commands("## Heading")
     lines = re.split(r"\r\n|\r|\n", without_commands(INJECTION))
     assert 3 == len(lines)
     assert [] == [line for line in lines if line.strip().startswith("::")]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
 from make_run import make_run
 from markdown_it import MarkdownIt
 
 from evalrun.journal import RunFolder
-from evalrun.reports.markdown import MOST, code, render, short_enough
+from evalrun.reports.markdown import MOST, code, plain, render, short_enough
 
 
 def html(folder: RunFolder) -> str:
@@ -36,6 +38,22 @@ def test_code_span_cannot_be_closed() -> None:
     """The fence is longer than any run of backticks inside."""
     assert "``` a `` b ```" == code("a `` b")
     assert "`a \\| b`" == code("a | b")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["@everyone", "ask @team/x now", "https://evil.example", "www.evil.example", "me@evil.example", "#12"],
+)
+def test_name_is_no_mention_link_or_reference(name: str) -> None:
+    """What hosts make of plain text is kept from a group's name; it still reads as it was."""
+    made = plain(name)
+    assert not re.search(r"(?<!\w)@\w|@[\w-]+\.\w|://|www\.|#\d", made)
+    assert name == made.replace("\u2060", "").replace("\\", "")
+
+
+def test_metric_reads_as_it_is() -> None:
+    """An @ within a name of ours needs nothing."""
+    assert "recall@5 claims@1" == plain("recall@5 claims@1")
 
 
 def test_only_the_last_line_comes_from_meta(quality: RunFolder, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from evalrun.cli import commands, judge, numbers, recordings, redteam, score, starting, view
+from evalrun.cli.told import echo
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -25,18 +26,16 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            click.echo("evalrun: interrupted; finished draws are kept", err=True)
+            echo("evalrun: interrupted; finished draws are kept", err=True)
             ctx.exit(Interrupted.exit_code)
         except EvalrunError as error:
-            from evalrun.reports.words import without_commands
-
-            click.echo(without_commands(f"evalrun: {error}"), err=True)
+            echo(f"evalrun: {error}", err=True)
             ctx.exit(error.exit_code)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception:
-            traceback.print_exc()
-            click.echo("evalrun: this is a fault of evalrun, not of your files", err=True)
+            echo(traceback.format_exc(), err=True)
+            echo("evalrun: this is a fault of evalrun, not of your files", err=True)
             ctx.exit(ExitCode.FAULT)
 
 

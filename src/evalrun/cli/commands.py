@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from evalrun.cli.told import echo
+
 if TYPE_CHECKING:
     from evalrun.cassette import Mode
     from evalrun.journal import RunFolder
@@ -143,10 +145,10 @@ def carry_out(
     if resume is not None and output is not None:
         raise UserError("--resume and --output exclude each other", "a run goes on in its own folder")
     for line in () if quiet or as_json else plan.shortfalls:
-        click.echo(f"note: {line}", err=True)
+        echo(f"note: {line}", err=True)
     folder = unfinished_run_folder(resume) if resume else new_run_folder(output, plan.config.name)
     for name in folder.torn if resume else ():
-        click.echo(f"note: {name}: its last line was torn; what it was about is done again", err=True)
+        echo(f"note: {name}: its last line was torn; what it was about is done again", err=True)
     progress = Progress(io.StringIO() if quiet or as_json else sys.stderr)
     command = f"{again} --resume {shlex.quote(str(folder.path))}"
 
@@ -170,9 +172,9 @@ def carry_out(
     else:
         print_run(result.folder, sys.stdout, full=full, quiet=quiet)
     for error in result.report_errors:
-        click.echo(f"evalrun: {error}", err=True)
+        echo(f"evalrun: {error}", err=True)
     if folder.unfinished:
-        click.echo(f"evalrun: not everything was answered and judged{_way_on(folder)}", err=True)
+        echo(f"evalrun: not everything was answered and judged{_way_on(folder)}", err=True)
     sys.exit(result.exit_code)
 
 
@@ -201,9 +203,7 @@ def _stop_on_signals(stop: Stop) -> None:
             task.cancel()
             return
         stop.asked = True
-        click.echo(
-            f"evalrun: finishing what is in flight, at most {GRACE_SECONDS} s; again: at once", err=True
-        )
+        echo(f"evalrun: finishing what is in flight, at most {GRACE_SECONDS} s; again: at once", err=True)
         loop.call_later(GRACE_SECONDS, cut)
 
     # Where SIGINT is ignored (a background job of a shell), SIGTERM must still end it.
@@ -229,7 +229,7 @@ def verify(folder: Path, config: Path | None) -> None:
     broken, counts = verify_run(folder)
     if broken:
         raise ProvenanceError("\n".join([f"{folder}: {len(broken)} links do not hold", *broken]))
-    click.echo(f"{folder}: every link holds ({counts})")
+    echo(f"{folder}: every link holds ({counts})")
 
 
 @click.command()
@@ -247,7 +247,7 @@ def report(folder: Path, full: bool, as_json: bool, annotations: str | None) -> 
     run_folder = RunFolder(folder)
     if annotations is not None:
         for line in workflow_commands(run_folder):
-            click.echo(line)
+            click.echo(line)  # escaped as commands are
         return
     code = run_folder.header.exit_code
     failed = write_reports(run_folder)
@@ -256,7 +256,7 @@ def report(folder: Path, full: bool, as_json: bool, annotations: str | None) -> 
     else:
         print_run(run_folder, sys.stdout, full=full)
     for error in failed:
-        click.echo(f"evalrun: {error}", err=True)
+        echo(f"evalrun: {error}", err=True)
     sys.exit(failed[0].exit_code if failed else code)
 
 
@@ -277,11 +277,9 @@ def validate(configs: tuple[Path, ...], probe: bool, overrides: tuple[str, ...])
         except InputError as error:
             problems += error.problems
             continue
-        click.echo(
-            f"{path}: {len(plan.cases)} cases × {plan.config.draws} draws, {len(plan.config.gates)} gates"
-        )
+        echo(f"{path}: {len(plan.cases)} cases × {plan.config.draws} draws, {len(plan.config.gates)} gates")
         for line in plan.shortfalls:
-            click.echo(f"  note: {line}")
+            echo(f"  note: {line}")
         if probe:
             _probe(plan)
     if problems:
@@ -298,10 +296,10 @@ def _probe(plan: object) -> None:
     assert isinstance(plan, Plan)
     drawn, about = asyncio.run(probe(plan))
     for key, value in about.items():
-        click.echo(f"  {key}: {value}")
+        echo(f"  {key}: {value}")
     context = ", ".join(drawn.context.ids) if drawn.context else "none"
-    click.echo(f"  asked: {plan.cases[0].question}\n  context: {context}")
-    click.echo(f"  answer: {one_line(drawn.draw.answer or '')}\n  proof: {drawn.draw.level}")
+    echo(f"  asked: {plan.cases[0].question}\n  context: {context}")
+    echo(f"  answer: {one_line(drawn.draw.answer or '')}\n  proof: {drawn.draw.level}")
     if drawn.draw.error:
         from evalrun.errors import UnavailableError
 
@@ -314,7 +312,7 @@ def freeze(dataset: Path) -> None:
     """Pin a released DATASET (NAME.vN.jsonl) in SHA256SUMS beside it: it cannot change any more."""
     from evalrun.dataset import freeze as pin
 
-    click.echo(f"{dataset}: " + ("pinned in SHA256SUMS" if pin(dataset) else "pinned already, unchanged"))
+    echo(f"{dataset}: " + ("pinned in SHA256SUMS" if pin(dataset) else "pinned already, unchanged"))
 
 
 @click.command(name="list")
@@ -325,7 +323,7 @@ def list_(config: Path | None) -> None:
         from evalrun.planning import load, make_plan
 
         for case in make_plan(load(config), "live").cases:
-            click.echo(f"{case.id:<24} {case.category:<16} {case.question}")
+            echo(f"{case.id:<24} {case.category:<16} {case.question}")
         return
     from evalrun.models import model
     from evalrun.reports import report as reports
@@ -338,10 +336,10 @@ def list_(config: Path | None) -> None:
         "models": model,
         "reports": reports,
     }.items():
-        click.echo(kind)
+        echo(kind)
         for name, made in registry:
             first = (made.__doc__ or "").strip().partition("\n")[0]
-            click.echo(f"  {name:<16} {first}")
+            echo(f"  {name:<16} {first}")
 
 
 ALL = (run, verify, report, validate, freeze, list_)

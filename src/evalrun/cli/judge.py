@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from evalrun.cli.told import echo
+
 if TYPE_CHECKING:
     from evalrun.journal import RunFolder
     from evalrun.labelling import Question, Sheet
@@ -104,7 +106,7 @@ def agree(
     else:
         print_agreement(found, sys.stdout, full=full, page=None if failed else path_of(found))
     if failed:
-        click.echo(f"evalrun: {failed}", err=True)
+        echo(f"evalrun: {failed}", err=True)
     sys.exit(failed.exit_code if failed else found.exit_code)
 
 
@@ -118,7 +120,7 @@ def _save(path: Path, run: RunFolder, labels: Labels, rater: str) -> None:
         write_atomically(path, b"".join(to_line(line) for line in lines))
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}", "name another file") from None
-    click.echo(f"{len(lines) - 1} labels with verdicts: {path}", err=True)
+    echo(f"{len(lines) - 1} labels with verdicts: {path}", err=True)
 
 
 def _labels_of(folder: Path | None, dimension: str) -> Path | None:
@@ -184,7 +186,7 @@ def label(
     path = output or Path("data", "labels", f"{dimension}.jsonl")
     if saved is not None and (count, each, html) == (None, None, None):
         taken = labelling.import_labels(run, saved, path, dimension)
-        click.echo(f"{taken} labels taken into {path}")
+        echo(f"{taken} labels taken into {path}")
         return
     chosen = _chosen(run, dimension, count, each, seed, saved)
     design: Literal["random", "by_verdict"] = "random" if each is None else "by_verdict"
@@ -192,15 +194,15 @@ def label(
     header = labelling.new_header(run, dimension, design, seed, rater, who)
     if html is not None:
         _write_page(html, chosen, dimension, header, rater)
-        click.echo(f"{html}: {len(chosen)} answers")
-        click.echo(f"what it saves: evalrun label {folder} --dimension {dimension} --import FILE")
+        echo(f"{html}: {len(chosen)} answers")
+        echo(f"what it saves: evalrun label {folder} --dimension {dimension} --import FILE")
         return
     sheet = labelling.Sheet.open(path, header, rater)
     _read_answers(chosen, sheet, dimension)
     done = sum(sheet.label_of(one) is not None for one in chosen)
-    click.echo(f"{done} of {len(chosen)} labelled by {rater}: {path}")
+    echo(f"{done} of {len(chosen)} labelled by {rater}: {path}")
     if done:
-        click.echo(f"next: evalrun agree --dimension {dimension} --labels {path} {folder}")
+        echo(f"next: evalrun agree --dimension {dimension} --labels {path} {folder}")
 
 
 def _chosen(
@@ -270,11 +272,9 @@ def _label_chunks(runs: Sequence[RunFolder], output: Path | None, seed: int, cou
     chosen = [one for one in pooled if one.case.id in asked]
     _read_chunks(chosen, sheet)
     done = sum(sheet.said(one) is not None for one in chosen)
-    click.echo(f"{done} of {len(chosen)} chunks read, of {len(asked)} questions: {path}")
+    echo(f"{done} of {len(chosen)} chunks read, of {len(asked)} questions: {path}")
     if empty := sheet.empty:
-        click.echo(
-            f"nothing relevant so far: {', '.join(empty)}; another retriever's run may hold it (--pool)"
-        )
+        echo(f"nothing relevant so far: {', '.join(empty)}; another retriever's run may hold it (--pool)")
 
 
 def _read_chunks(chosen: Sequence[Pooled], sheet: RelevanceSheet) -> None:

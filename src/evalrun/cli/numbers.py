@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from evalrun.cli.told import echo
+
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _RUN_OR_FILE = click.Path(exists=True, path_type=Path)
@@ -24,10 +26,10 @@ def ci(counts: tuple[str, ...]) -> None:
         raise UserError(f"{len(counts)} rates given; one or two can be read", "evalrun ci 123/150 129/150")
     pairs = [read_count(text) for text in counts]
     for pair in pairs:
-        click.echo(rate_line(*pair))
+        echo(rate_line(*pair))
     if len(pairs) == 2:
-        click.echo(difference_line(*pairs))
-        click.echo("on the same questions? a paired comparison is narrower: evalrun diff OLD NEW")
+        echo(difference_line(*pairs))
+        echo("on the same questions? a paired comparison is narrower: evalrun diff OLD NEW")
 
 
 @click.command()
@@ -106,7 +108,7 @@ def diff(
     else:
         print_comparison(found, sys.stdout, full=full)
     for error in failed:
-        click.echo(f"evalrun: {error}", err=True)
+        echo(f"evalrun: {error}", err=True)
     sys.exit(failed[0].exit_code if failed else found.exit_code)
 
 
@@ -118,7 +120,7 @@ def accept(folder: Path) -> None:
     from evalrun.journal import RunFolder
 
     done = write_baseline(RunFolder(folder))
-    click.echo(f"{done.path}: {done.cases} cases × {done.draws} draws, {done.told}")
+    echo(f"{done.path}: {done.cases} cases × {done.draws} draws, {done.told}")
 
 
 ALL = (ci, plan, diff, accept)

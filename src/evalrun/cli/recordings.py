@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evalrun.cli.told import echo
+
 if TYPE_CHECKING:
     from evalrun.records import Exchange
 
@@ -76,16 +78,16 @@ def stats(config: Path, as_json: bool) -> None:
         print_record(found, sys.stdout)
         return
     for one in found.books:
-        click.echo(f"{one.book:<5}  {one.lines} lines, {one.bytes / 1024:,.0f} KiB")
+        echo(f"{one.book:<5}  {one.lines} lines, {one.bytes / 1024:,.0f} KiB")
         if not one.draws:
             continue
         tokens = "not counted"
         if one.prompt_tokens is not None:
             tokens = f"{one.prompt_tokens:,} read, {one.completion_tokens or 0:,} written"
-        click.echo(f"       {one.cases} questions, {one.draws} draws; {visible(', '.join(one.models))}")
-        click.echo(f"       tokens {tokens}; {one.seconds:,.0f} s of the model")
+        echo(f"       {one.cases} questions, {one.draws} draws; {visible(', '.join(one.models))}")
+        echo(f"       tokens {tokens}; {one.seconds:,.0f} s of the model")
         if one.recorded:
-            click.echo(f"       recorded {visible(' to '.join(dict.fromkeys(one.recorded)))}")
+            echo(f"       recorded {visible(' to '.join(dict.fromkeys(one.recorded)))}")
 
 
 @cassette.command("verify")
@@ -106,7 +108,7 @@ def verify_(config: Path) -> None:
         head = f"{recording.path}: {len(faults)} faults"
         raise ProvenanceError("\n".join([head, *map(visible, faults)]), "record again: --record-missing")
     count = sum(len(recording.lines(book)) for book in BOOKS)
-    click.echo(f"{recording.path}: every line is as it was recorded ({count} lines)")
+    echo(f"{recording.path}: every line is as it was recorded ({count} lines)")
 
 
 @cassette.command()
@@ -133,13 +135,13 @@ def prune(configs: tuple[Path, ...], write: bool) -> None:
     found = recordings.prune(recording, asyncio.run(recordings.needed_by(loaded)))
     for one in found:
         total = len(one.dead) + len(one.kept)
-        click.echo(f"{one.book}.jsonl: {len(one.dead)} of {total} lines are needed by no draw")
+        echo(f"{one.book}.jsonl: {len(one.dead)} of {total} lines are needed by no draw")
         for line in one.dead:
-            click.echo(f"  {visible(line.case or '')}, draw {(line.draw or 0) + 1}")
+            echo(f"  {visible(line.case or '')}, draw {(line.draw or 0) + 1}")
     if write:
         recordings.write_pruned(recording, found)
     elif any(one.dead for one in found):
-        click.echo("nothing was changed; --write takes them out")
+        echo("nothing was changed; --write takes them out")
 
 
 ALL = (cassette,)

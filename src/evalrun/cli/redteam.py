@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evalrun.cli.commands import carry_out, command_of, mode_of
+from evalrun.cli.told import echo
 
 if TYPE_CHECKING:
     from evalrun.planning import Plan
@@ -97,7 +98,7 @@ def redteam(
     plan = make_plan(loaded, "live" if only_shown else mode, selection)
     if save is not None:
         save.write_bytes(saved(plan.cases))
-        click.echo(f"{save}: {_counted(plan.cases)}")
+        echo(f"{save}: {_counted(plan.cases)}")
     if listed:
         _show(plan)
     if save_planted is not None:
@@ -105,7 +106,7 @@ def redteam(
     if only_shown:
         return
     if not (quiet or as_json):
-        click.echo(f"{_counted(plan.cases)}{''.join(f'; {note}' for note in plan.dataset.notes)}", err=True)
+        echo(f"{_counted(plan.cases)}{''.join(f'; {note}' for note in plan.dataset.notes)}", err=True)
     carry_out(
         plan,
         output,
@@ -149,11 +150,11 @@ def _plant(plan: Plan, folder: Path) -> None:
             "say in the config that they are planted by hand: redteam: {planted: by_hand}",
         )
     for path in write_files(folder, files):
-        click.echo(f"wrote {path}")
+        echo(f"wrote {path}")
 
 
 def _show(plan: Plan) -> None:
-    from evalrun.reports.words import one_line, without_commands
+    from evalrun.reports.words import one_line
 
     for case in plan.cases:
         attack = case.attack
@@ -163,10 +164,10 @@ def _show(plan: Plan) -> None:
         cells = (case.id, attack.technique, attack.goal, attack.severity, kind)
         widths = (28, 18, 16, 9, 0)
         row = (f"{one_line(text):<{width}}" for text, width in zip(cells, widths, strict=True))
-        click.echo(without_commands(" ".join(row).rstrip()))
-    click.echo(_counted(plan.cases))
+        echo(" ".join(row).rstrip())
+    echo(_counted(plan.cases))
     for note in plan.dataset.notes:
-        click.echo(without_commands(one_line(note)))
+        echo(one_line(note))
 
 
 ALL = (redteam,)

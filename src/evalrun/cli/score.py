@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from evalrun.cli.commands import carry_out, command_of, mode_of
+from evalrun.cli.told import echo
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -74,7 +75,7 @@ def score(
         plan = plan_scoring(by, mode, answers)
         # The screen shows them again; who spends, or sees no screen, should know before.
         for note in plan.dataset.notes if quiet or as_json or (plan.judged and mode != "replay") else ():
-            click.echo(f"note: {note}", err=True)
+            echo(f"note: {note}", err=True)
     carry_out(
         plan,
         output,

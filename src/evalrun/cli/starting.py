@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
+from evalrun.cli.told import echo
+
 if TYPE_CHECKING:
     from evalrun.importing import Imported
     from evalrun.records import Case
@@ -102,10 +104,10 @@ def init(
     written = write_files(into, files_of(answers, cases))
     _check(into / CONFIG, written)
     for path in written:
-        click.echo(f"wrote {path}")
+        echo(f"wrote {path}")
     if cases is None:
-        click.echo("the ten questions fit any bot and tell little: put your own in their place")
-    click.echo(f"next: evalrun run {into / CONFIG}")
+        echo("the ten questions fit any bot and tell little: put your own in their place")
+    echo(f"next: evalrun run {into / CONFIG}")
 
 
 def _ask(flag: str, text: str, default: str | None = None, choices: Sequence[str] = ()) -> str:
@@ -190,9 +192,9 @@ def _looked_at(url: str, given: Mapping[str, Any]) -> dict[str, Any]:
         return _shape(given)
     headers = {name: from_environment(text) for name, text in given["headers"].items()}
     found = asyncio.run(probe(url, headers, [given["body"]] if given["body"] else BODIES))
-    click.echo(f"asked {url} one question:\n  {one_line(found.reply, 300)}")
+    echo(f"asked {url} one question:\n  {one_line(found.reply, 300)}")
     contexts = given["contexts"] or found.contexts
-    click.echo(f"  it takes {json.dumps(found.body)}, answers at {found.answer}, contexts at {contexts}")
+    echo(f"  it takes {json.dumps(found.body)}, answers at {found.answer}, contexts at {contexts}")
     if sys.stdin.isatty():
         answer = _ask("--answer", "Where is the answer (JMESPath)", found.answer)
         contexts = _ask("--contexts", "Where is what was retrieved (- for nowhere)", contexts or "-")
@@ -222,9 +224,9 @@ def _imported(path: Path) -> Sequence[Case]:
 
 def _tell(made: Imported) -> None:
     """What was read as what, and what was left behind."""
-    click.echo("read as: " + ", ".join(f"{ours} = '{theirs}'" for ours, theirs in made.read_as.items()))
+    echo("read as: " + ", ".join(f"{ours} = '{theirs}'" for ours, theirs in made.read_as.items()))
     for problem in made.left:
-        click.echo(str(problem), err=True)
+        echo(str(problem), err=True)
 
 
 @click.command(name="import")
@@ -246,7 +248,7 @@ def import_(file: Path, pairs: tuple[str, ...], output: Path | None) -> None:
     target = output or file.with_suffix(".jsonl")
     write_files(target.parent, {target.name: lines_of(made.cases)})
     _tell(made)
-    click.echo(f"{target}: {len(made.cases)} questions; {len(made.left)} things were not taken over")
+    echo(f"{target}: {len(made.cases)} questions; {len(made.left)} things were not taken over")
 
 
 @click.command()
@@ -272,7 +274,7 @@ def export(folder: Path, form: Literal["csv", "jsonl"], output: Path | None) -> 
             file.write(table)
     except OSError as error:
         raise UserError(f"{output}: cannot be written: {error.strerror}", "name another file") from None
-    click.echo(f"wrote {output}")
+    echo(f"wrote {output}")
 
 
 def _check(config: Path, written: Sequence[Path]) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from evalrun.cli.told import echo
+
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -32,7 +34,7 @@ def view(path: Path, port: int, no_open: bool) -> None:
     url = f"http://{host}:{port}" + (report_path(path.resolve().name) if runs.only else "/")
 
     def ready() -> None:
-        click.echo(f"{path} at {url}  (Ctrl-C ends it)")
+        echo(f"{path} at {url}  (Ctrl-C ends it)")
         if not no_open:  # in a thread: a browser that runs in a terminal does not return
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 

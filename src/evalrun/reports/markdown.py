@@ -18,6 +18,7 @@ WORST = 10
 MOST = 1_000_000
 """Bytes. GitHub drops a job summary of more than 1 MiB without a word."""
 SIGN = {"holds": "✅", "fails": "❌", "undecided": "❔"}
+_HOSTED = re.compile(r"(?<!\w)@|@(?=[\w-]+\.[A-Za-z])|:(?=//)|\bwww(?=\.)|#(?=[0-9])|\bGH(?=-[0-9])")
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
@@ -57,8 +58,12 @@ def code(text: str, limit: int = 200) -> str:
 
 
 def plain(text: str) -> str:
-    """Text of the run's own making, with marks that Markdown would read escaped."""
-    return _MARKS.sub(r"\\\1", words.one_line(text))
+    """Text of the run's own making, with marks that Markdown would read escaped.
+
+    Names and groups of a dataset stand in it, too: a word joiner keeps them from being a mention, a link or
+    a reference, which hosts make of plain text.
+    """
+    return _MARKS.sub(r"\\\1", _HOSTED.sub("\\g<0>\u2060", words.one_line(text)))
 
 
 def _head(header: RunHeader) -> list[str]:

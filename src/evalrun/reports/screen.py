@@ -14,7 +14,7 @@ from rich.text import Text
 
 from evalrun.jsonl import pretty_json
 from evalrun.records import Record
-from evalrun.reports.words import one_line, without_commands
+from evalrun.reports.words import json_visible, one_line, without_commands
 
 NARROWEST = 80
 ASCII = str.maketrans("━●·×–…“”’", '=o.x-~""\'')
@@ -37,7 +37,7 @@ def print_lines(lines: Iterable[Text], stream: TextIO, columns: int) -> None:
 
 def print_record(record: Record, stream: TextIO) -> None:
     """Print a record as JSON."""
-    text = pretty_json(record).decode()
+    text = json_visible(pretty_json(record).decode())
     if not _is_unicode(stream):
         text = json.dumps(json.loads(text), sort_keys=True, indent=2) + "\n"
     stream.write(text)

@@ -6,6 +6,7 @@ a terminal or a page as they are. What the figures are is decided by the run.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 
@@ -21,7 +22,7 @@ _UNSAFE = re.compile(
     + "".join(chr(plane * 0x10000 + last) for plane in range(1, 17) for last in (0xFFFE, 0xFFFF))
     + "]"
 )
-_COMMAND = re.compile(r"(?:^|(?<=[\n\r]))([^\S\n\r]*)::|##\[")
+_COMMAND = re.compile(r"(?:^|(?<=[\n\r]))([^\S\n\r]*)::|##(?=[A-Za-z]*\[)")
 _SPACE = re.compile(r"[ \t\r\n]+")
 
 DECISION_WORD: dict[Decision, str] = {"holds": "holds", "fails": "FAILS", "undecided": "UNDECIDED"}
@@ -62,9 +63,17 @@ def _escape(code: int) -> str:
 def without_commands(text: str) -> str:
     """``text`` in which no line is a workflow command to a CI runner that reads the log: ``::error::``.
 
-    GitHub's runner takes a line that begins with ``::`` after spaces, and ``##[`` anywhere in one.
+    GitHub's runner takes a line that begins with ``::`` after spaces, and ``##[`` anywhere in one; others
+    take ``##vso[`` and ``##teamcity[``. GitLab's sections need control characters, which :func:`visible`
+    writes out.
     """
-    return _COMMAND.sub(lambda found: found[1] + ": :" if found[1] is not None else "## [", text)
+    return _COMMAND.sub(lambda found: found[1] + ": :" if found[1] is not None else "## ", text)
+
+
+def json_visible(text: str) -> str:
+    """JSON that means the same and holds nothing a terminal or a CI runner acts on."""
+    escaped = _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _COMMAND.sub(lambda found: found[0].replace("##", "#\\u0023"), escaped)
 
 
 def one_line(text: str, limit: int | None = None) -> str:
