@@ -28,7 +28,7 @@ nox.options.sessions = ["lint", "types", "tests", "docs", "wheel", "quality", "a
 if (ROOT / "data" / "cassettes" / "redteam").is_dir():
     nox.options.sessions = [*nox.options.sessions, "redteam"]
 if os.environ.get("CI"):
-    nox.options.sessions = [*nox.options.sessions, "browser"]
+    nox.options.sessions = [*nox.options.sessions, "browser", "openapi"]
 
 
 def python(session: nox.Session, *args: str) -> None:
@@ -174,6 +174,19 @@ def browser(session: nox.Session) -> None:
     """The pages in Debian's Chromium. Part of CI, off by default elsewhere: it adds the group ``browser``."""
     arguments = session.posargs or ["tests/browser"]
     session.run(uv(session), "run", "--group", "browser", "python", "-m", "pytest", *arguments)
+
+
+@nox.session
+def openapi(session: nox.Session) -> None:
+    """Schemathesis over ragbot's OpenAPI. Part of CI, off by default elsewhere, as ``browser`` is."""
+    arguments = session.posargs or ["--max-examples", "30", "--seed", "1"]
+    session.run(uv(session), "run", "--group", "openapi", "python", "tests/openapi_check.py", *arguments)
+
+
+@nox.session
+def load(session: nox.Session) -> None:
+    """64 streams of ragbot at once: all whole, health answers within 100 ms. Off by default."""
+    python(session, "benchmarks/ragbot_load.py", *session.posargs)
 
 
 @nox.session

@@ -100,15 +100,22 @@ def test_only_meta_holds_what_differs_between_two_places(project: Project) -> No
 
 
 GUARD = """
-import os, socket
-_connect = socket.socket.connect
-_note = open(os.environ["CONNECTIONS"] + "." + str(os.getpid()), "a", buffering=1)
-def connect(self, address):
-    _note.write(f"{address[0]} {address[1]}\\n")
-    if address[0] not in ("127.0.0.1", "::1"):
-        raise PermissionError(f"a connection to {address} was tried")
-    return _connect(self, address)
-socket.socket.connect = connect
+import os, sys
+note = open(os.environ["CONNECTIONS"] + "." + str(os.getpid()), "a", buffering=1)
+LOCAL = ("127.0.0.1", "::1", "localhost")
+def hook(event, args):
+    if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+        address = args[1]
+    elif event in ("socket.getaddrinfo", "socket.gethostbyname"):
+        address = (args[0] or "127.0.0.1", "a name")
+    else:
+        return
+    if not isinstance(address, tuple) or address[0] not in LOCAL:
+        note.write(f"{address} elsewhere\\n")
+        raise PermissionError(f"{event} of {address} was tried")
+    if event == "socket.connect":
+        note.write(f"{address[0]} {address[1]}\\n")
+sys.addaudithook(hook)
 """
 
 

@@ -7,6 +7,7 @@ imports click alone.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -238,7 +239,8 @@ def _read(path: Path) -> Profile:
 
 
 def _single_thread() -> None:
-    """Before numpy is imported: one thread for BLAS, the vectors are small."""
+    """Before numpy is imported: one thread for BLAS, the vectors are small. What embeds gives way soon."""
+    sys.setswitchinterval(0.001)  # seconds; of 5 ms for each thread that embeds, streams would stutter
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 

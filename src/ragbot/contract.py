@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
 
 MAX_QUESTION = 4_000
 MAX_TURNS = 40
@@ -73,12 +73,17 @@ QuestionText = Annotated[
 ]
 
 
+# No `true` for 1, no "5" for 5: what the schema of a call refuses is refused.
+Whole = Annotated[int, Strict()]
+Number = Annotated[float, Strict()]
+
+
 class Chunk(Wire):
     """One retrieved passage; ``similarity`` is the cosine in [-1, 1]."""
 
     id: str
     text: str
-    similarity: float | None = None
+    similarity: Number | None = None
 
 
 class Context(Wire):
@@ -149,7 +154,7 @@ class Question(ChatRequest):
 class RetrieveRequest(Question):
     """Body of ``POST /retrieve``; ``k`` chunks, or as many as the service gives by default."""
 
-    k: int | None = Field(default=None, ge=1, le=MAX_K)
+    k: Whole | None = Field(default=None, ge=1, le=MAX_K)
 
 
 class AnswerRequest(Question):
@@ -159,9 +164,9 @@ class AnswerRequest(Question):
     """
 
     context: Context
-    seed: int | None = Field(default=None, ge=0, lt=2**32)
-    temperature: float = Field(default=0.0, ge=0, le=2)
-    max_tokens: int = Field(default=320, ge=1, le=2_048)
+    seed: Whole | None = Field(default=None, ge=0, lt=2**32)
+    temperature: Number = Field(default=0.0, ge=0, le=2)
+    max_tokens: Whole = Field(default=320, ge=1, le=2_048)
 
 
 class Usage(Wire):

@@ -24,19 +24,28 @@ from ragbot.errors import ModelError, QuestionError, RagbotError
 from ragbot.guard import Guard
 from ragbot.page import load_page
 
+# Not FastAPI's "model", which would give an error the media type of the answer that it stands for.
+_ERROR = {"content": {"application/json": {"schema": Problem.model_json_schema()}}}
 REFUSED: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "Not for this server, or no JSON"},
-    403: {"model": Problem, "description": "From a page of another origin"},
-    413: {"model": Problem, "description": "The body is too long"},
-    431: {"model": Problem, "description": "The headers are too long"},
+    400: _ERROR | {"description": "Not for this server, or no JSON"},
+    403: _ERROR | {"description": "From a page of another origin"},
+    413: _ERROR | {"description": "The body is too long"},
+    431: _ERROR | {"description": "The headers are too long"},
 }
 """What any call may be answered with instead."""
 FAILED: dict[int | str, dict[str, Any]] = {
-    422: {"model": Problem, "description": "Not a body of this call, or a question that cannot be answered"},
-    500: {"model": Problem, "description": "The index does not fit the embedder"},
-    502: {"model": Problem, "description": "The model server gave no whole answer"},
+    422: _ERROR | {"description": "Not a body of this call, or a question that cannot be answered"},
+    500: _ERROR | {"description": "The index does not fit the embedder"},
+    502: _ERROR | {"description": "The model server gave no whole answer"},
 }
 """And a call with a body."""
+_EVENT = {
+    "type": "object",
+    "properties": {"event": {"enum": ["sources", "token", "done", "error"]}, "data": {"type": "string"}},
+    "required": ["event", "data"],
+}
+STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": _EVENT}}}}
+"""The schema is that of each event; its ``data`` is JSON."""
 
 
 class Events(StreamingResponse):
@@ -99,7 +108,7 @@ def _add_chat(app: FastAPI, twin: Twin) -> None:
     async def page() -> HTMLResponse:
         return HTMLResponse(html, headers={"content-security-policy": policy})
 
-    @app.post("/chat", response_class=Events, responses=FAILED)
+    @app.post("/chat", response_class=Events, responses=FAILED | STREAMED)
     async def chat(request: ChatRequest) -> Events:
         parts = answer.chat(twin, request)
         # Retrieval comes before the first byte, so that its errors have a status of their own.

@@ -92,6 +92,28 @@ async def test_chat_refuses_what_it_does_not_know(body: Any) -> None:
     assert [] == searches
 
 
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"seed": True},
+        {"seed": "1"},
+        {"seed": 2**32},
+        {"max_tokens": True},
+        {"temperature": "0.5"},
+        {"temperature": True},
+    ],
+)
+async def test_answer_takes_numbers_as_numbers(field: dict[str, Any]) -> None:
+    """What the schema of the call refuses is refused: no truth value, no text, nothing out of range."""
+    twin, _ = make_twin()
+    async with client_of(twin) as client:
+        context = (await client.post("/retrieve", json=QUESTION | {"k": 1})).json()
+        assert 422 == (await client.post("/retrieve", json=QUESTION | {"k": True})).status_code
+        right = QUESTION | {"context": context, "seed": 1, "max_tokens": 9, "temperature": 1}
+        assert 200 == (await client.post("/answer", json=right)).status_code
+        assert 422 == (await client.post("/answer", json=right | field)).status_code
+
+
 async def test_errors_do_not_repeat_the_body() -> None:
     """A refused body is not sent back, not even one that no JSON writer can write."""
     twin, _ = make_twin()
