@@ -152,6 +152,7 @@ class FakeOllama:
             "eval_count": 7,
         }
         self.embeddings: Any = None
+        self.window = 1000
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -175,15 +176,24 @@ class FakeOllama:
         return {"model": body["model"], "created_at": "2026-01-01T00:00:00Z", "message": message}
 
     async def embed(self, request: web.Request) -> web.Response:
-        self.bodies.append(await request.json())
-        return web.json_response(self.embeddings, status=self.status)
+        """As Ollama documents it: a row for each text of ``input``, one text or several, in their order."""
+        body = await request.json()
+        self.bodies.append(body)
+        if self.status != 200 or self.embeddings is not None:
+            return web.json_response(self.embeddings, status=self.status)
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        if not body.get("truncate", True) and any(len(text) > self.window for text in texts):
+            return web.json_response({"error": "the input length exceeds the context length"}, status=400)
+        rows = [[float(len(text[: self.window])), 1.0] for text in texts]
+        counted = {"total_duration": 14143917, "load_duration": 1019500, "prompt_eval_count": len(texts)}
+        return web.json_response({"model": body["model"], "embeddings": rows} | counted)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[FakeOllama]:
         """Serve on a free port of loopback until the block ends."""
         app = web.Application()
         app.router.add_post("/api/chat", self.chat)
-        app.router.add_post("/v1/embeddings", self.embed)
+        app.router.add_post("/api/embed", self.embed)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()

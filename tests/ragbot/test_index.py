@@ -87,13 +87,23 @@ def test_vector_that_is_not_finite_is_refused(bad: float) -> None:
         unit_rows(np.array([[1.0, 0.0], [bad, 1.0]]), ["a", "b"])
 
 
-async def test_rows_are_put_in_the_order_of_the_texts(cases: Path, ollama: FakeOllama) -> None:
-    """EM-03: a reply in another order is put right by its numbers."""
-    case = read_case(cases / "em-03-batch-order.json")
-    ollama.embeddings = case["replies"][0]
-    found = await asyncio.to_thread(embedder("ollama/m").embed, case["inputs"])
-    assert [[1, 0, 0], [0, 1, 0], [0, 0, 1]] == found.tolist()
-    assert [{"model": "m", "input": case["inputs"]}] == ollama.bodies
+async def test_ollama_is_asked_by_its_own_call(ollama: FakeOllama) -> None:
+    """``/api/embed`` with 64 texts at most; its rows come in the order of the texts."""
+    texts = ["x" * size for size in range(1, 71)]
+    found = await asyncio.to_thread(embedder("ollama/m").embed, texts)
+    assert [[float(size), 1.0] for size in range(1, 71)] == found.tolist()
+    assert [
+        {"model": "m", "input": texts[:64], "truncate": False},
+        {"model": "m", "input": texts[64:], "truncate": False},
+    ] == ollama.bodies
+
+
+async def test_a_text_that_does_not_fit_the_models_window_is_refused_not_cut(ollama: FakeOllama) -> None:
+    """Else a part of the profile could never be found."""
+    ollama.window = 5
+    with pytest.raises(ModelError, match="answered with status 400") as caught:
+        await asyncio.to_thread(embedder("ollama/m").embed, ["short", "longer than that"])
+    assert "exceeds the context length" in caught.value.detail
 
 
 async def test_short_reply_fails_the_build_and_leaves_the_live_index(cases: Path, ollama: FakeOllama) -> None:
@@ -102,7 +112,7 @@ async def test_short_reply_fails_the_build_and_leaves_the_live_index(cases: Path
     profile = Profile(tuple(Section(text, text, text, 1) for text in case["inputs"]))
     path = index_path(Path("me.md"))
     save(build(profile, TableEmbedder([1, 0, 0], [0, 1, 0], [0, 0, 1])), path)
-    ollama.embeddings = case["replies"][1]
+    ollama.embeddings = {"embeddings": [row["embedding"] for row in case["replies"][1]["data"]]}
     with pytest.raises(ModelError, match="returned 2 vectors for 3 texts"):
         await asyncio.to_thread(build, profile, embedder("ollama/m"))
     assert 3 == len(load(path).chunks)
@@ -113,13 +123,15 @@ async def test_short_reply_fails_the_build_and_leaves_the_live_index(cases: Path
     "reply",
     [
         [],
-        {"data": [{"index": 0, "embedding": [1, 0]}, {"index": 0, "embedding": [0, 1]}]},
-        {"data": [{"index": 0, "embedding": [1, 0]}, {"index": 1, "embedding": [1]}]},
-        {"data": [{"index": 0, "embedding": "AAAA"}, {"index": 1, "embedding": None}]},
+        {"data": [{"index": 0, "embedding": [1, 0]}]},
+        {"embeddings": [[1, 0]]},
+        {"embeddings": [[1, 0], [1]]},
+        {"embeddings": ["AAAA", None]},
+        {"embeddings": None},
     ],
 )
 async def test_other_broken_embedding_replies_are_errors(ollama: FakeOllama, reply: Any) -> None:
-    """No list, a number given twice, two sizes, or no numbers: never a guess."""
+    """Another server's reply, a row missing, two sizes, or no numbers: never a guess."""
     ollama.embeddings = reply
     with pytest.raises(ModelError, match="the embedding server returned"):
         await asyncio.to_thread(embedder("ollama/m").embed, ["a", "b"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fakes.model_servers import OpenAIServer
-from fakes.servers import serving
+from fakes.servers import scripted, serving
 from ragbot.contract import Message, Usage
 from ragbot.errors import ModelError, RagbotError
 from ragbot.models import Call, Completion, chat_model, embedder, split_dims
@@ -165,6 +165,37 @@ async def test_rows_belong_to_their_texts(serve: Serve) -> None:
     texts = ["x" * size for size in range(1, 71)]
     assert [[float(size), 1.0, 0.0] for size in range(1, 71)] == await embedded("openai/e", texts)
     assert [64, 6] == [len(body["input"]) for body in server.bodies]
+
+
+async def of_a_reply(reply: Any, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
+    """The rows of ``texts`` from a server that says just this."""
+    async with serving(scripted([{"json": reply}])) as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        return await embedded("openai/e", texts)
+
+
+async def test_rows_are_put_in_the_order_of_the_texts(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """EM-03: a reply in another order is put right by its numbers; one with a gap is named with the count."""
+    case = json.loads((cases / "em-03-batch-order.json").read_text("utf-8"))
+    found = await of_a_reply(case["replies"][0], case["inputs"], monkeypatch)
+    assert [[1, 0, 0], [0, 1, 0], [0, 0, 1]] == found
+    with pytest.raises(ModelError, match="returned 2 vectors for 3 texts"):
+        await of_a_reply(case["replies"][1], case["inputs"], monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        [],
+        {"data": [{"index": 0, "embedding": [1, 0]}, {"index": 0, "embedding": [0, 1]}]},
+        {"data": [{"index": 0, "embedding": [1, 0]}, {"index": 1, "embedding": [1]}]},
+        {"data": [{"index": 0, "embedding": "AAAA"}, {"index": 1, "embedding": None}]},
+    ],
+)
+async def test_other_broken_rows_are_errors(reply: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No list, a number given twice, two sizes, or no numbers: never a guess."""
+    with pytest.raises(ModelError, match="the embedding server returned"):
+        await of_a_reply(reply, ["a", "b"], monkeypatch)
 
 
 async def test_a_missing_row_is_named_with_the_count(serve: Serve) -> None:

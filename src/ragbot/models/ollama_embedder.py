@@ -1,7 +1,7 @@
-"""Embeddings from an Ollama server, by its OpenAI-compatible endpoint.
+"""Embeddings from an Ollama server, by its own ``/api/embed``.
 
-Owns where that server is. Unlike ``/api/embed`` that endpoint numbers its rows; asking it and pairing rows
-with texts belong to ``openai_embedder``.
+Owns the request and that the reply holds a row for each text, in their order, as that call promises. A text
+longer than the model's window is refused there, never cut: what was cut off could not be found.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ragbot.errors import RagbotError
+from ragbot.errors import ModelError, RagbotError
 from ragbot.models import embed_provider, ollama_host
-from ragbot.models.openai_embedder import numbered_rows
-from ragbot.models.openai_server import OpenAIServer
+from ragbot.models.embedding_calls import Rows, no_vectors, reply_to, rows_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,8 +27,18 @@ class OllamaEmbedder:
             raise RagbotError("which embedding model?", "for example --embedder ollama/nomic-embed-text")
         self.name = f"ollama/{model}"
         self._model = model
-        self._server = OpenAIServer(f"{ollama_host()}/v1")
+        self._url = f"{ollama_host()}/api/embed"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.floating]:
         """Shape (texts, dims). Raises ModelError where the reply does not hold one row for each text."""
-        return numbered_rows(self._server, {"model": self._model}, texts)
+        return rows_of(texts, self._rows)
+
+    def _rows(self, texts: list[str]) -> Rows:
+        reply = reply_to(self._url, {"model": self._model, "input": texts, "truncate": False}, {})
+        try:
+            rows = [[float(number) for number in row] for row in reply["embeddings"]]
+        except (ValueError, TypeError, KeyError) as error:
+            raise no_vectors() from error
+        if len(rows) != len(texts):
+            raise ModelError(f"the embedding server returned {len(rows)} vectors for {len(texts)} texts")
+        return rows
