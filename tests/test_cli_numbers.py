@@ -63,18 +63,20 @@ def test_two_rates() -> None:
     ] == lines
 
 
-@pytest.mark.parametrize("wrong", ["27/20", "a/b", "26", "2.5/10", "26/35/1", "1/", "²/3", "१/3"])
+@pytest.mark.parametrize("wrong", ["27/20", "a/b", "26", "2.5/10", "26/35/1", "1/", "²/3", "१/3", "0/0"])
 def test_bad_counts(wrong: str) -> None:
-    """What is not PASSES/N, or more passes than questions, is exit 2 with a message."""
+    """What is not PASSES/N, more passes than questions, or no question at all is exit 2 with a message."""
     result = call("ci", wrong)
     assert 2 == result.exit_code
     assert wrong in result.output
 
 
 def test_other_counts() -> None:
-    """No question has no rate; ends have limits; a negative count is no option; three rates are too many."""
-    assert "0 of 0: n/a, no questions\n" == call("ci", "0/0").output
-    assert "difference: n/a" in call("ci", "1/2", "0/0").output
+    """Ends have limits; a negative count is no option; three rates are too many; one without questions
+    stops the other too.
+    """
+    assert "no questions, so there is no rate" in call("ci", "1/2", "0/0").output
+    assert 2 == call("ci", "1/2", "0/0").exit_code
     assert "0 of 8: .00 [.00, .32]" in call("ci", "0/8").output
     assert "8 of 8: 1.0 [.68, 1.0]" in call("ci", "8/8").output
     assert 2 == call("ci", "--", "-1/8").exit_code

@@ -20,7 +20,7 @@ def read_count(text: str) -> Count:
     """``26/35`` → (26, 35).
 
     Raises:
-        UserError: it is not two whole numbers, or more passes than questions.
+        UserError: it is not two whole numbers, more passes than questions, or no question at all.
     """
     found = _COUNT.match(text)
     if found is None:
@@ -28,21 +28,21 @@ def read_count(text: str) -> Count:
     passes, n = int(found[1]), int(found[2])
     if passes > n:
         raise UserError(f"{text}: {passes} of {n} cannot be", "passes come first: 26/35")
+    if n == 0:
+        raise UserError(f"{text}: no questions, so there is no rate", "write it like 26/35")
     return passes, n
 
 
 def rate_line(passes: int, n: int) -> str:
     """``26 of 35: .74 [.58, .86]  95%, Wilson``."""
     found = stats.wilson_ci(passes, n)
-    if found.estimate is None:
-        return f"{passes} of {n}: n/a, no questions"
+    assert found.estimate is not None
     return f"{passes} of {n}: {rate(found.estimate)} {interval('rate', found.low, found.high)}  95%, Wilson"
 
 
 def difference_line(first: Count, second: Count) -> str:
     """The second rate less the first, taken as rates of different questions."""
     found = stats.unpaired_ci(stats.wilson_ci(*second), stats.wilson_ci(*first))
-    if found.estimate is None:
-        return "difference: n/a, a rate without questions"
+    assert found.estimate is not None
     change = f"{signed(found.estimate)} {limits(found.low, found.high)}"
     return f"difference, second less first: {change}  95%, Newcombe, unpaired"
