@@ -120,7 +120,9 @@ def small_model(session: nox.Session) -> str:
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """The wheel holds every file of src and both programs start from it, in an environment of its own."""
+    """The wheel holds every file of src and both programs start from it, in an environment of its own, which
+    holds no package of an extra.
+    """
     folder = Path(session.create_tmp()).resolve()
     shutil.rmtree(folder / "dist", ignore_errors=True)
     session.run(uv(session), "build", "--quiet", "--wheel", "--out-dir", str(folder / "dist"), external=True)
@@ -134,6 +136,9 @@ def wheel(session: nox.Session) -> None:
         session.run(str(programs / "evalrun"), "--version")
         session.run(str(programs / "evalrun"), "list", silent=True)
         session.run(str(programs / "ragbot"), "--help", silent=True)
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = str(session.run(str(programs / "python"), "-c", ask, silent=True)).strip()
+    python(session, "tests/installed_sizes.py", site)
     first_run(session, programs)
 
 
