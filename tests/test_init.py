@@ -18,11 +18,16 @@ from click.testing import CliRunner, Result
 from evalrun.cli import main
 from evalrun.errors import ExitCode
 from evalrun.journal import RunFolder
-from evalrun.starter import CONFIG, KINDS, QUESTIONS, RUBRIC, SCHEMA, WORKFLOW, Answers, files_of
+from evalrun.labels import load_labels
+from evalrun.starter import CONFIG, JOBS, KINDS, LABELS, QUESTIONS, RUBRIC, SCHEMA, Answers, Ci, files_of
+from evalrun.yamlfile import parse_yaml
+from fakes.jobs import commands_in, fault_of
 from fakes.model_servers import OpenAIServer
 from fakes.servers import Json
+from paired_runs import write_run
 
 ROOT = Path(__file__).parent.parent
+WORKFLOW = JOBS["github"]
 BOT = Path(__file__).parent / "fakes" / "odd_bot.py"
 
 
@@ -143,18 +148,69 @@ def test_with_a_judge_the_rubric_and_the_way_to_labels_are_there(tmp_path: Path)
     assert "evalrun label" in (tmp_path / CONFIG).read_text("utf-8")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_workflow_is_yaml_and_never_names_a_key(kind: str) -> None:
-    """For each kind; a key comes from the secrets, by the name of its variable."""
-    from evalrun.yamlfile import parse_yaml
+def test_the_label_file_waits_for_what_evalrun_label_puts_in(tmp_path: Path) -> None:
+    """The config names it as it is: that nothing is known of the judge is said until answers were read."""
+    where = tmp_path / "mine"
+    begun = call(
+        "init", str(where), "--target", "http", "--url", "http://127.0.0.1:1", "--answer", "a",
+        "--contexts", "c", "--judge", "ollama/small",
+    )  # fmt: skip
+    assert 0 == begun.exit_code, begun.output
+    config, labels = str(where / CONFIG), where / LABELS
+    ready = call("validate", config)
+    assert 0 == ready.exit_code, ready.output
+    assert "no labels in faithful.jsonl yet" in " ".join(ready.output.split())
+    empty = call("agree", "--dimension", "faithful", "--labels", str(labels))
+    assert ExitCode.USAGE == empty.exit_code
+    assert "evalrun label RUN --dimension faithful" in empty.output
+    run = write_run(tmp_path / "run", {f"q{n}": ["grounded"] for n in range(5)})
+    asked = ["label", str(run.path), "--dimension", "faithful", "--random", "3", "--output", str(labels)]
+    read = CliRunner().invoke(main, asked, input="yny")
+    assert 0 == read.exit_code, read.output
+    assert [True, False, True] == [row.label for row in load_labels(labels).rows]
+    assert "one answer at a time" in load_labels(labels).header.raters["r1"].how.lower()
+    assert "no labels in" not in call("validate", config).output
 
+
+def test_jobs_for_gitlab_or_for_nobody(tmp_path: Path) -> None:
+    """One service's file, or none; the other's may be there already."""
+    (tmp_path / WORKFLOW).parent.mkdir(parents=True)
+    (tmp_path / WORKFLOW).write_text("mine", "utf-8")
+    http = ("--target", "http", "--url", "http://127.0.0.1:1", "--answer", "a")
+    done = call("init", str(tmp_path), *http, "--ci", "gitlab")
+    assert 0 == done.exit_code, done.output
+    assert (tmp_path / JOBS["gitlab"]).exists()
+    assert "mine" == (tmp_path / WORKFLOW).read_text("utf-8")
+    again = call("init", str(tmp_path), *http, "--ci", "none")
+    assert f"{JOBS['gitlab']}: is there already" not in again.output
+    assert 0 == call("init", str(tmp_path / "bare"), *http, "--ci", "none").exit_code
+    assert {CONFIG, QUESTIONS, SCHEMA} == {
+        path.relative_to(tmp_path / "bare").as_posix()
+        for path in (tmp_path / "bare").rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ci", JOBS)
+def test_the_jobs_are_yaml_and_never_hold_a_key(ci: Ci, kind: str, tmp_path: Path) -> None:
+    """For each service and kind of bot; a key comes from the secrets, by the name of its variable; every
+    command of evalrun in them is one that there is.
+    """
     answers = Answers.model_validate(
         {"name": "n", "kind": kind, "url": "http://h", "body": {"question": "{question}"}, "answer": "a",
          "headers": {"A": "Bearer ${MY_KEY}"}, "key_env": "OTHER_KEY", "model": "m", "command": ["x"],
-         "function": "a:b"}
+         "function": "a:b", "ci": ci}
     )  # fmt: skip
-    document = parse_yaml(files_of(answers)[WORKFLOW], Path("workflow.yaml"))
+    text = files_of(answers)[JOBS[ci]]
+    document = parse_yaml(text, Path("jobs.yaml"))
     assert [] == document.problems
+    commands = list(commands_in(document.value))
+    assert {"validate", "run"} == {command.split()[1] for command in commands}
+    assert [] == [found for command in commands if (found := fault_of(command, tmp_path))]
+    if ci == "gitlab":
+        assert "MY_KEY, OTHER_KEY" in text
+        return
     steps = document.value["jobs"]["evalrun"]["steps"]
     [asks] = [step for step in steps if "evalrun run" in step.get("run", "")]
     assert {"MY_KEY": "${{ secrets.MY_KEY }}", "OTHER_KEY": "${{ secrets.OTHER_KEY }}"}.items() <= asks[

@@ -81,11 +81,19 @@ def test_a_second_label_of_one_rater_is_refused(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("lines", [[], [HEADER]])
-def test_a_file_without_labels_is_refused(tmp_path: Path, lines: list[Any]) -> None:
+@pytest.mark.parametrize(("lines", "said"), [([], "holds no labels"), ([HEADER], "holds no labels yet")])
+def test_a_file_without_labels_is_refused(tmp_path: Path, lines: list[Any], said: str) -> None:
     """An empty file and a header alone measure nobody."""
     path = written(tmp_path, *lines)
-    assert ["holds no labels"] == refused(path)
+    assert [said] == refused(path)
+
+
+def test_a_header_is_enough_for_a_file_that_is_only_begun(tmp_path: Path) -> None:
+    """It says what is to be read; an empty file says nothing."""
+    found = load_labels(written(tmp_path, HEADER), begun=True)
+    assert ((), HEADER["dimension"]) == (found.rows, found.header.dimension)
+    with pytest.raises(InputError):
+        load_labels(written(tmp_path), begun=True)
 
 
 def test_the_header_comes_first(tmp_path: Path) -> None:

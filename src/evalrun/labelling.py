@@ -101,13 +101,17 @@ class Sheet:
     def open(cls, path: Path, header: LabelHeader, rater: str) -> Sheet:
         """The sheet in ``path``, or a new one with ``header``, whose rater is added where the file has none.
 
+        A file without labels is as good as new, if it is about the same dimension.
+
         Raises:
             UserError: the file is about another dimension, or its answers were chosen otherwise.
         """
         if not path.exists():
             return cls(path, header, rater)
-        known = load_labels(path)
+        known = load_labels(path, begun=True)
         old = known.header
+        if not known.rows and old.dimension == header.dimension:
+            return cls(path, header, rater)
         if _chosen(old) != _chosen(header):
             raise UserError(
                 f"{path}: holds labels of {_chosen(old)}; these would be of {_chosen(header)}",

@@ -32,8 +32,8 @@ class Labels:
     path: Path
 
 
-def load_labels(path: Path) -> Labels:
-    """The labels in ``path``: UTF-8 JSONL, the header first.
+def load_labels(path: Path, *, begun: bool = False) -> Labels:
+    """The labels in ``path``: UTF-8 JSONL, the header first, which is enough where it may be only ``begun``.
 
     Raises:
         InputError: every bad line with ``file:line``, a rater that the header does not name, a second label
@@ -45,7 +45,12 @@ def load_labels(path: Path) -> Labels:
         reader.take(row)
     if reader.problems:
         raise InputError(at_most(reader.problems))
-    if reader.header is None or not reader.rows:
+    if reader.header is not None and not reader.rows and not begun:
+        hint = (
+            f"read answers into it: evalrun label RUN --dimension {reader.header.dimension} --output {path}"
+        )
+        raise InputError([Problem(str(path), "holds no labels yet", hint)])
+    if reader.header is None:
         hint = "first a header (dimension, design, date, raters), then one label a line"
         raise InputError([Problem(str(path), "holds no labels", hint)])
     return Labels(reader.header, tuple(reader.rows), sha256_bytes(data), path)

@@ -7,7 +7,7 @@ Every problem is told at once. Nothing here opens a connection.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from evalrun.dataset import Dataset, load_dataset
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.gates import infeasible
 from evalrun.judge.rubric import Rubric, load_rubric
-from evalrun.labels import load_labels
+from evalrun.labels import Labels, load_labels
 from evalrun.logged import LoggedOptions, overrides_for
 from evalrun.records import LEVELS, Case, Gate, LabelsUsed, Metric
 from evalrun.registry import nearest
@@ -172,8 +172,8 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
         partial=part,
         baseline=None if part else baseline,
         notes=() if part or baseline is None else _prospects(config, baseline, scorers, dataset.cases),
-        labels=labels,
-        shortfalls=shortfalls(config, scorers, dataset.cases),
+        labels=_in_use(labels),
+        shortfalls=(*shortfalls(config, scorers, dataset.cases), *_not_begun(labels)),
     )
 
 
@@ -219,7 +219,8 @@ def plan_scoring(config: RunConfig, mode: Mode, answers: Answers) -> Plan:
         baseline=baseline,
         notes=() if baseline is None else _prospects(config, baseline, scorers, answers.cases),
         answers=answers,
-        labels=labels,
+        labels=_in_use(labels),
+        shortfalls=_not_begun(labels),
     )
 
 
@@ -263,23 +264,38 @@ def scorers_of(config: RunConfig) -> tuple[Scorer, ...]:
         raise InputError([Problem(where, error.message, error.hint)]) from None
 
 
-def _labels(config: RunConfig, problems: list[Problem]) -> tuple[LabelsUsed, ...]:
+def _labels(config: RunConfig, problems: list[Problem]) -> tuple[Labels, ...]:
     found = [_or_problems(partial(_labels_in, path), problems) for path in config.labels]
-    return tuple(file for file in found if file is not None)
+    return tuple(labels for labels in found if labels is not None)
 
 
-def _labels_in(path: Path) -> LabelsUsed:
-    """The labels of a file that count.
+def _labels_in(path: Path) -> Labels:
+    """The labels of a file; there may be none yet.
 
     Raises:
         InputError: what is wrong with it, also that it is of no dimension that a judge reads.
     """
-    labels = load_labels(path)
+    labels = load_labels(path, begun=True)
     try:
         dimension_of(labels.header.dimension, str(path))
     except UserError as fault:
         raise InputError([Problem(f"{path}:1", fault.message.partition(": ")[2], fault.hint)]) from None
-    return used(labels)
+    return labels
+
+
+def _in_use(files: Iterable[Labels]) -> tuple[LabelsUsed, ...]:
+    """The labels of each file that count."""
+    return tuple(used(labels) for labels in files if labels.rows)
+
+
+def _not_begun(files: Iterable[Labels]) -> tuple[str, ...]:
+    """A line for each file without labels, with what follows from it."""
+    return tuple(
+        f"no labels in {labels.path.name} yet: how well the judge reads '{labels.header.dimension}' is not "
+        f"known; read answers into it: evalrun label RUN --dimension {labels.header.dimension} --output FILE"
+        for labels in files
+        if not labels.rows
+    )
 
 
 def _or_problems(load: Callable[[], T], problems: list[Problem]) -> T | None:

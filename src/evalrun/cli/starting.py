@@ -17,7 +17,7 @@ from evalrun.cli.told import echo
 if TYPE_CHECKING:
     from evalrun.importing import Imported
     from evalrun.records import Case
-    from evalrun.starter import Kind
+    from evalrun.starter import Ci, Kind
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -57,6 +57,13 @@ _REQUEST = 'write it like --request \'{"question": "{question}"}\''
 @click.option("--function", metavar="MODULE:NAME", help="python: the function, seen from DIR.")
 @click.option("--judge", metavar="PROVIDER/MODEL", help="A model that reads the answers.")
 @click.option("--questions", type=_FILE, metavar="FILE", help="Your own, as evalrun import takes them.")
+@click.option(
+    "--ci",
+    type=click.Choice(("github", "gitlab", "none")),
+    default="github",
+    show_default=True,
+    help="Whose CI the jobs are for.",
+)
 @click.option("--name", help="What it is called (default: the folder's name).")
 def init(
     folder: Path | None,
@@ -72,17 +79,19 @@ def init(
     function: str | None,
     judge: str | None,
     questions: Path | None,
+    ci: Ci,
     name: str | None,
 ) -> None:
-    """Write a config, ten questions and a CI workflow for your bot into DIR; overwrites nothing.
+    """Write a config, ten questions and CI jobs for your bot into DIR; overwrites nothing.
 
     Asks on a terminal for what the options do not say. A bot behind http is asked one question, to see what
-    it takes and where its reply holds the answer; with --answer it is not.
+    it takes and where its reply holds the answer; with --answer it is not. With --judge its rubric is written
+    too, and a label file that waits for labels.
     """
-    from evalrun.starter import CONFIG, Answers, files_of, refuse_existing, write_files
+    from evalrun.starter import CONFIG, Answers, files_of, names_of, refuse_existing, write_files
 
     into = folder or Path()
-    refuse_existing(into)
+    refuse_existing(into, names_of(ci, judge is not None))
     given = {
         "url": url,
         "headers": _pairs(headers),
@@ -98,7 +107,7 @@ def init(
     _refuse_strange(chosen, given)
     details = given | _details(chosen, given)
     answers = Answers.model_validate(
-        {"name": name or _name_of(into), "kind": chosen, "judge": judge, **details}
+        {"name": name or _name_of(into), "kind": chosen, "judge": judge, "ci": ci, **details}
     )
     cases = _imported(questions) if questions else None
     written = write_files(into, files_of(answers, cases))

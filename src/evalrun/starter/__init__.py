@@ -1,4 +1,4 @@
-"""What ``evalrun init`` writes: a config, ten questions and a CI workflow for one kind of bot.
+"""What ``evalrun init`` writes: a config, ten questions, a label file and CI jobs for one kind of bot.
 
 Owns the files and that none is overwritten. What the answers are is asked by the command, what a bot's reply
 looks like by ``probing``; what may stand in the files is decided by those who read them.
@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +20,8 @@ from jinja2 import Environment, StrictUndefined
 from pydantic import Field
 
 from evalrun.errors import InputError, Problem, UserError
-from evalrun.records import Case, Record
+from evalrun.jsonl import to_line
+from evalrun.records import Case, LabelHeader, Rater, Record
 from evalrun.schemas import packaged
 from evalrun.yamlfile import parse_yaml
 
@@ -27,7 +29,11 @@ Kind = Literal["http", "openai", "command", "python", "ragbot"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CONFIG = "evalrun.yaml"
 QUESTIONS = "questions.jsonl"
-WORKFLOW = ".github/workflows/evalrun.yaml"
+LABELS = "labels/faithful.jsonl"
+Ci = Literal["github", "gitlab", "none"]
+CIS: tuple[Ci, ...] = get_args(Ci)
+JOBS: dict[Ci, str] = {"github": ".github/workflows/evalrun.yaml", "gitlab": ".gitlab-ci.yml"}
+"""Service that runs checks → where it looks for its jobs."""
 RUBRIC = "rubrics/claims.yaml"
 SCHEMA = ".evalrun/config.schema.json"
 
@@ -47,6 +53,7 @@ class Answers(Record):
     command: tuple[str, ...] = ()
     function: str | None = None
     judge: str | None = None
+    ci: Ci = "github"
 
     @property
     def has_contexts(self) -> bool:
@@ -76,12 +83,24 @@ def files_of(answers: Answers, cases: Sequence[Case] | None = None) -> dict[str,
     files = {
         CONFIG: _rendered("evalrun.yaml.j2", known),
         QUESTIONS: _text("questions.jsonl") if cases is None else lines_of(cases),
-        WORKFLOW: _rendered("workflow.yaml.j2", known),
         SCHEMA: packaged("config"),
     }
+    if answers.ci in JOBS:
+        files[JOBS[answers.ci]] = _rendered(f"{answers.ci}.yaml.j2", known)
     if answers.judge is not None:
-        files[RUBRIC] = _text("claims.yaml")
+        files |= {RUBRIC: _text("claims.yaml"), LABELS: _label_header()}
     return files
+
+
+def _label_header() -> str:
+    """A label file without a label: these come from reading answers. ``evalrun label`` goes on with it."""
+    header = LabelHeader(
+        dimension="faithful",
+        design="random",
+        date=date.today(),
+        raters={"r1": Rater(kind="human", how="no answer was read yet: evalrun label fills this in")},
+    )
+    return to_line(header).decode()
 
 
 def lines_of(cases: Sequence[Case]) -> str:
@@ -110,7 +129,13 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
     return list(paths)
 
 
-def refuse_existing(folder: Path, names: Iterable[str] = (CONFIG, QUESTIONS, WORKFLOW, SCHEMA)) -> None:
+def names_of(ci: Ci, judged: bool) -> list[str]:
+    """The files that will be written, whatever the bot is."""
+    jobs = [JOBS[ci]] if ci in JOBS else []
+    return [CONFIG, QUESTIONS, SCHEMA, *jobs, *([RUBRIC, LABELS] if judged else [])]
+
+
+def refuse_existing(folder: Path, names: Iterable[str]) -> None:
     """Nothing may be overwritten.
 
     Raises:
