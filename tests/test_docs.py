@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,8 +19,13 @@ from typing import Any
 import click
 import pytest
 
-from evalrun.errors import ExitCode
+from evalrun.config import check_gates
+from evalrun.dataset import load_dataset
+from evalrun.errors import ExitCode, InputError
+from evalrun.planning import load, scorers_of
+from evalrun.scorers import all_metrics
 from evalrun.yamlfile import parse_yaml
+from fakes.jobs import commands_in, fault_of
 from fakes.servers import FakeModel, Json
 
 ROOT = Path(__file__).parent.parent
@@ -250,20 +256,135 @@ def test_ci_runs_the_readmes_own_test_command() -> None:
     assert NOX in commands
 
 
-def jobs() -> list[str]:
-    """The commands of evalrun in the YAML of docs/ci.md."""
-    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert [] == [problem for block in blocks for problem in parse_yaml(block, Path("ci.md")).problems]
-    return re.findall(r"(?:run: |- |^ +)evalrun (.+)$", "\n".join(blocks), re.MULTILINE)
+# ---------------------------------------------------------------- YAML in the text
 
 
-@pytest.mark.parametrize("job", jobs())
-def test_a_job_for_ci_is_a_command_that_there_is(job: str) -> None:
-    """Its options exist, and take what they are given."""
-    name, *arguments = job.replace("$EVALRUN_HOW", "--live").split()
-    group = generate.PROGRAMS["evalrun"]
-    group.commands[name].make_context(name, arguments, resilient_parsing=True)
+YAML = re.compile(r"^([ ]*)```ya?ml ?(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+BASE = """\
+name: any
+dataset: ../data/datasets/twin.v1.jsonl
+target: {kind: ragbot, url: "http://127.0.0.1:1"}
+scorers: [recall@5, outcome, faithful, correct]
+judge: {model: ollama/m, rubric: rubrics/claims.yaml}
+"""
+"""What a section of a config is put into."""
+MADE = ("quality.baseline.jsonl", "own-attacks.jsonl", "questions.jsonl")
+"""Files that sections name and that a reader would have made."""
+
+
+def yaml_blocks(kind: str) -> list[tuple[str, str]]:
+    """``document:line`` and text of the blocks that are marked so: ``""`` for a config, else ``jobs``."""
+    found = []
+    for path in DOCUMENTS:
+        text = path.read_text(encoding="utf-8")
+        for block in YAML.finditer(text):
+            assert block[2] in ("", "jobs"), f"{path}: what is a block of YAML marked '{block[2]}'?"
+            line = text.count("\n", 0, block.start()) + 1
+            if block[2] == kind:
+                found.append((f"{path.relative_to(ROOT).as_posix()}:{line}", block[3]))
+    return found
+
+
+def params(kind: str) -> list[Any]:
+    """The blocks as parameters of a test."""
+    return [pytest.param(text, id=place) for place, text in yaml_blocks(kind)]
+
+
+@pytest.fixture
+def configs(tmp_path: Path) -> Path:
+    """A folder for configs beside the project's data and rubrics."""
+    folder = tmp_path / "configs"
+    shutil.copytree(ROOT / "configs" / "rubrics", folder / "rubrics")
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    for name in MADE:
+        (folder / name).touch()
+    return folder
+
+
+def problems_of(block: str, folder: Path) -> list[str]:
+    """What is wrong with a config, or with a section of one in an otherwise good config."""
+    path = folder / "config.yaml"
+    path.write_text(block, "utf-8")
+    try:
+        given = parse_yaml(block, path, {})
+        if given.problems or not isinstance(given.value, dict):
+            return [problem.message for problem in given.problems] or ["is no config"]
+        whole = {**parse_yaml(BASE, path).value, **given.value} if "name" not in given.value else given.value
+        if "redteam" in given.value:
+            del whole["dataset"]
+            whole["scorers"] = ["attack_success", "over_refusal"]
+        path.write_text(json.dumps(whole).replace("$", "$$"), "utf-8")
+        config = load(path)
+        metrics = {metric.id: metric for metric in all_metrics(scorers_of(config))}
+        groups = load_dataset(ROOT / "data/datasets/twin.v1.jsonl").groups
+        return [problem.message for problem in check_gates(config, metrics, groups)]
+    except InputError as error:
+        return [problem.message for problem in error.problems]
+
+
+@pytest.mark.parametrize("block", params(""))
+def test_a_config_in_the_text_is_one(block: str, configs: Path) -> None:
+    """Whole, or a section that can be pasted into one; its gates are on what it measures."""
+    assert [] == problems_of(block, configs)
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ("judge: {model: ollama/a}\njudge: {model: ollama/b}\n", "judge"),
+        ("launch: {command: [bot]}\n", "launch"),
+        ("gates:\n  - {metric: gronded, min: 0.5}\n", "gronded"),
+        ("target: {kind: http, answr: text}\n", "answr"),
+        ("- a list\n", "is no config"),
+    ],
+)
+def test_a_wrong_section_would_be_found(block: str, said: str, configs: Path) -> None:
+    """A key twice, at the wrong depth, misspelt, or a gate on nothing."""
+    assert any(said in problem for problem in problems_of(block, configs))
+
+
+JOBS = [
+    pytest.param(command, id=f"{place}: {command}")
+    for place, text in yaml_blocks("jobs")
+    for command in commands_in(parse_yaml(text, Path(place)).value)
+]
+
+
+@pytest.mark.parametrize("block", params("jobs"))
+def test_the_jobs_for_ci_are_yaml(block: str) -> None:
+    """Without a key twice, and with commands of evalrun in it."""
+    document = parse_yaml(block, Path("ci.md"))
+    assert [] == document.problems
+    assert {"validate", "run"} <= {command.split()[1] for command in commands_in(document.value)}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_for_ci_is_a_command_that_there_is(job: str, tmp_path: Path) -> None:
+    """Its options exist, take what they are given, and set what a config has."""
+    assert "" == fault_of(job, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "evalrun runn evalrun.yaml",
+        "evalrun run evalrun.yaml --record-mising",
+        "evalrun run evalrun.yaml --draws none",
+        "evalrun run evalrun.yaml --set budget.costs=1",
+        "evalrun run",
+    ],
+)
+def test_a_wrong_job_would_be_found(job: str, tmp_path: Path) -> None:
+    """A command, an option, a value or a key that there is not; nothing to work on."""
+    assert fault_of(job, tmp_path)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
+def test_editors_find_the_schema_of_a_shipped_config(path: Path) -> None:
+    """The first line names it, from where the config lies."""
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    assert first.startswith("# yaml-language-server: $schema=")
+    assert (path.parent / first.partition("$schema=")[2]).resolve() == ROOT / "docs/schema/config.schema.json"
 
 
 # ---------------------------------------------------------------- links and words
