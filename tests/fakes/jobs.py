@@ -34,7 +34,7 @@ def commands_in(value: Any) -> Iterator[str]:
             yield from commands_in(item)
     if isinstance(value, str):
         for line in value.splitlines():
-            for found in re.findall(r"(?:^\s*|[;&|)]\s*)(evalrun [^;&|#]+)", line):
+            for found in re.findall(r"""(?:^\s*|[;&|)]\s*)(?:\w+="[^"]*"\s+)*(evalrun [^;&|#]+)""", line):
                 yield found.strip()
 
 
