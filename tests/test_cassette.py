@@ -28,7 +28,7 @@ from evalrun.cassette import (
     exchange_key,
 )
 from evalrun.errors import InputError, RecordingError, UserError
-from evalrun.http import network
+from evalrun.network import network
 from fakes.servers import Handler, Json, scripted, serving
 
 CASES = Path(__file__).parent / "cases"

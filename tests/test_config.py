@@ -151,6 +151,13 @@ def test_targets_come_from_their_registry(tmp_path: Path) -> None:
         ("1.2.3.4", "http://1.2.3.4:11434"),
         ("1.2.3.4:80", "http://1.2.3.4:80"),
         ("https://models.example/", "https://models.example"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        (":11435", "http://127.0.0.1:11435"),
+        ("box/ollama/", "http://box:11434/ollama"),
+        ("[::1]:11434", "http://[::1]:11434"),
+        ("::1", "http://[::1]:11434"),
+        ("http://[::]:5", "http://[::1]:5"),
+        ("https://h/v1?api-version=2", "https://h/v1?api-version=2"),
     ],
 )
 def test_the_judge_is_where_ollama_is(tmp_path: Path, host: str | None, url: str) -> None:

@@ -1,4 +1,4 @@
-"""One client per service: URLs, proxies, deadlines, retries and waits."""
+"""One client per service: deadlines, retries, rates, and waits that all keep."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import httpx
 import pytest
 from aiohttp import web
 
-from evalrun.errors import UnavailableError
-from evalrun.http import Limits, Service, Watch, is_loopback, join_url, proxy_of, retry_after
+from evalrun.errors import UnavailableError, UnreachableError
+from evalrun.http import Limits, Service, Watch, retry_after
 from fakes.servers import Json, scripted, serving
 
 CASES = Path(__file__).parent / "cases"
@@ -35,35 +35,6 @@ async def nobody(port_of: str = "127.0.0.1") -> str:
     """A URL where nobody listens any more."""
     async with serving(ok, port_of) as url:
         return url
-
-
-# ---------------------------------------------------------------- addresses
-
-
-@pytest.mark.parametrize("known", case("nw-04-base-urls.json")["cases"])
-def test_a_path_is_joined_to_a_base_with_one_slash(known: Json) -> None:
-    """NW-04: a slash at the end changes nothing, a path of the base is kept, and none is made up."""
-    version = "" if known["base"].rstrip("/").endswith(("//h:1/v1", "/api/v1")) else "/v1"
-    path = version + case("nw-04-base-urls.json")["chat_path"]
-    assert known["url"] == join_url(known["base"], path)
-
-
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("http://127.0.0.1:1/x", True),
-        ("http://127.8.9.1", True),
-        ("http://[::1]:8/", True),
-        ("http://localhost", True),
-        ("http://bot.localhost:1", True),
-        ("http://localhost.example.org", False),
-        ("http://10.0.0.1", False),
-        ("http://bot.example.org", False),
-    ],
-)
-def test_loopback_is_known_by_address_and_by_name(url: str, expected: bool) -> None:
-    """Only this machine counts as this machine."""
-    assert expected == is_loopback(url)
 
 
 async def test_a_bad_status_is_returned_and_a_dead_port_names_the_url() -> None:
@@ -89,129 +60,6 @@ async def test_the_port_of_a_launched_bot_is_in_no_message() -> None:
     assert "/ask" == bot.shown("/ask")
 
 
-# ---------------------------------------------------------------- the network
-
-
-@pytest.mark.parametrize("number", [0, 1, 2])
-async def test_this_machine_is_reached_without_a_proxy(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NW-01: a proxy of the environment catches no call to 127.0.0.1, localhost or [::1]."""
-    known = case("nw-01-proxy.json")
-    for name, value in known["env"].items():
-        monkeypatch.setenv(name, value)
-    host = "::1" if "::1" in known["urls"][number] else "127.0.0.1"
-    async with serving(ok, host) as url:
-        base = known["urls"][number].format(port=url.rpartition(":")[2]).removesuffix("/ask")
-        async with Service("bot", base, QUICK) as bot:
-            assert 200 == (await bot.call("POST", "/ask", {})).status_code
-
-
-@pytest.mark.filterwarnings("ignore:.*proxy_auth:DeprecationWarning", "ignore:BasicAuth:DeprecationWarning")
-async def test_another_host_is_reached_through_the_proxy_and_the_error_names_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """NW-01: the proxy is used for others; where it does not answer, it is named, without its password."""
-    asked: list[str] = []
-
-    async def proxy(request: web.Request) -> web.Response:
-        asked.append(str(request.url))
-        return web.json_response({"answer": "from the proxy"})
-
-    async with serving(proxy) as url:
-        monkeypatch.setenv("HTTP_PROXY", url)
-        async with Service("bot", "http://bot.example.org:81", QUICK) as bot:
-            assert "from the proxy" == (await bot.call("GET", "/ask")).json()["answer"]
-        assert ["http://bot.example.org:81/ask"] == asked
-    port = url.rpartition(":")[2]
-    monkeypatch.setenv("HTTP_PROXY", f"http://me:secret@127.0.0.1:{port}")
-    async with Service("bot", "http://bot.example.org:81", QUICK) as bot:
-        with pytest.raises(UnavailableError) as caught:
-            await bot.call("GET", "/ask")
-    assert f"http://bot.example.org:81/ask through the proxy 127.0.0.1:{port}: " in str(caught.value)
-    assert "secret" not in str(caught.value)
-
-
-def test_the_environment_names_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for all kinds of URL is taken too, and hosts of NO_PROXY are left out."""
-    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("ALL_PROXY", "http://p:1")
-    monkeypatch.setenv("NO_PROXY", "inside.example.org")
-    assert "http://p:1" == proxy_of("http://bot.example.org")
-    assert None is proxy_of("http://inside.example.org")
-    assert None is proxy_of("http://127.0.0.1:8000")
-
-
-async def test_an_unknown_kind_of_proxy_stops_remote_calls_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NW-02: this machine is reached all the same; elsewhere one line says which kind cannot be used."""
-    monkeypatch.setenv("ALL_PROXY", case("nw-02-socks5h.json")["env"]["ALL_PROXY"])
-    for name in ("HTTP_PROXY", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    async with serving(ok) as url, Service("bot", url, QUICK) as bot:
-        assert 200 == (await bot.call("GET", "/ask")).status_code
-    with pytest.raises(UnavailableError, match="socks5h"):
-        Service("bot", "http://bot.example.org", QUICK)
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-async def test_localhost_is_found_on_either_address(host: str) -> None:
-    """NW-03: a server that listens on one kind of address only is reached by name."""
-    async with serving(ok, host) as url:
-        base = case("nw-03-localhost.json")["url"].format(port=url.rpartition(":")[2]).removesuffix("/ask")
-        async with Service("bot", base, QUICK) as bot:
-            assert 200 == (await bot.call("POST", "/ask", {})).status_code
-
-
-async def test_localhost_without_a_server_names_what_was_tried() -> None:
-    """NW-03: the error names the host and port that were tried."""
-    port = (await nobody()).rpartition(":")[2]
-    async with Service("bot", f"http://localhost:{port}", QUICK) as bot:
-        with pytest.raises(UnavailableError) as caught:
-            await bot.call("POST", "/ask", {})
-    assert f"localhost:{port}" in caught.value.message
-    assert "127.0.0.1" in caught.value.message
-
-
-async def test_no_cookie_goes_from_one_draw_to_the_next() -> None:
-    """A bot that keeps its conversations by cookie gets a new one with each call."""
-    got: list[str | None] = []
-
-    async def handle(request: web.Request) -> web.Response:
-        got.append(request.headers.get("cookie"))
-        response = web.json_response({})
-        response.set_cookie("session", "1")
-        return response
-
-    async with serving(handle) as url:
-        base = url.replace("127.0.0.1", "localhost")
-        for address in (url, base):
-            async with Service("bot", address, QUICK) as bot:
-                await bot.call("POST", "/ask", {})
-                await bot.call("POST", "/ask", {})
-    assert [None] * 4 == got
-
-
-async def test_what_is_no_http_is_an_error_of_the_service() -> None:
-    """A server that speaks something else gives an error of this service, not a fault of ours."""
-
-    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"SSH-2.0-babble\r\n\r\n")
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(babble, "127.0.0.1", 0)
-    async with server, Service("bot", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", QUICK) as bot:
-        with pytest.raises(UnavailableError):
-            await bot.call("GET", "/ask")
-
-
-async def test_a_broken_encoding_is_an_error_of_the_service() -> None:
-    """A body that is not what its header says is no reply."""
-    reply = {"headers": {"content-encoding": "gzip"}, "body": "plain"}
-    async with serving(scripted([reply])) as url, Service("bot", url, QUICK) as bot:
-        with pytest.raises(UnavailableError):
-            await bot.call("GET", "/ask")
-
-
 # ---------------------------------------------------------------- retries and deadlines
 
 
@@ -227,7 +75,15 @@ def test_the_wait_is_read_in_both_forms_and_nonsense_is_no_wait() -> None:
     assert later is not None
     assert 28 < later <= 30
     assert 0.0 == retry_after(response(retry_after="Wed, 21 Oct 2015 07:28:00 GMT"))
-    for text in ("", "soon", "²", "Wed, 99 Oct 99999 07:28:00 GMT"):
+    assert 0.0 == retry_after(response(retry_after="Wed, 21 Oct 2015 07:28:00 -0000"))
+    for text in (
+        "",
+        "soon",
+        "-5",
+        "1.5",
+        "²",
+        "Wed, 99 Oct 99999 07:28:00 GMT",
+    ):
         assert retry_after(httpx.Response(429, headers={b"retry-after": text.encode("latin-1")})) is None
 
 
@@ -254,10 +110,11 @@ async def test_a_wait_given_as_date_or_seconds_is_kept() -> None:
 
 
 async def test_a_longer_wait_than_we_keep_is_not_shortened() -> None:
-    """A server that asks for an hour is not asked again after a minute; its reply is what there is."""
+    """A server that asks for an hour is not asked after a minute: it counts as one that is not there."""
     script: list[Json] = [{"status": 429, "headers": {"retry-after": "3600"}}, {"json": {"answer": "ok"}}]
     async with serving(scripted(script)) as url, Service("bot", url, Limits(retries=2)) as bot:
-        assert 429 == (await bot.call("POST", "/ask", {})).status_code
+        with pytest.raises(UnreachableError, match="HTTP 429: it asks to be left alone for 3600 s"):
+            await bot.call("POST", "/ask", {})
     assert 0 == bot.retries
 
 
@@ -359,3 +216,82 @@ async def test_a_rate_spaces_calls_out() -> None:
     async with serving(handle) as url, Service("bot", url, Limits(concurrency=8, rate=20)) as bot:
         await asyncio.gather(*(bot.call("POST", "/", {}) for _ in range(5)))
     assert max(at) - min(at) > 0.15
+
+
+# ---------------------------------------------------------------- what is asked again, and when
+
+
+MAY_PASS = (408, 425, 429, 500, 501, 502, 503, 504, 507, 529)
+STAYS = (400, 401, 403, 404, 405, 409, 410, 413, 422, 451)
+
+
+async def test_statuses_that_may_pass_are_asked_again_and_no_others() -> None:
+    """Each attempt is counted; of the rest the same question would get the same reply."""
+    asked: list[int] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        status = int(request.path[1:])
+        asked.append(status)
+        again = asked.count(status) > 1
+        return web.json_response({}, status=200 if again else status, headers={"retry-after": "0"})
+
+    limits = Limits(concurrency=20, retries=2)
+    async with serving(handle) as url, Service("bot", url, limits) as bot:
+        calls = (bot.call("POST", f"/{status}", {}) for status in (*MAY_PASS, *STAYS))
+        replies = [reply.status_code for reply in await asyncio.gather(*calls)]
+    assert [*(200 for _ in MAY_PASS), *STAYS] == replies
+    assert len(MAY_PASS) == bot.retries
+    assert sorted((*MAY_PASS, *MAY_PASS, *STAYS)) == sorted(asked)
+
+
+async def test_the_last_reply_is_returned_when_retries_run_out() -> None:
+    """It says best what is wrong."""
+    script: list[Json] = [{"status": 503, "headers": {"retry-after": "0"}, "body": "full"}]
+    async with serving(scripted(script)) as url, Service("bot", url, Limits(retries=1)) as bot:
+        reply = await bot.call("POST", "/ask", {})
+    assert (503, "full", 1) == (reply.status_code, reply.text, bot.retries)
+
+
+async def test_one_429_is_a_pause_for_all() -> None:
+    """Nobody asks in the second that one caller was told to wait, also not those who were asked nothing yet;
+    afterwards they do not come all at once.
+    """
+    at: list[float] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        at.append(time.monotonic())
+        if len(at) == 1:
+            return web.json_response({}, status=429, headers={"retry-after": "1"})
+        return web.json_response({})
+
+    async with serving(handle) as url, Service("bot", url, Limits(concurrency=8, retries=1)) as bot:
+        first = asyncio.create_task(bot.call("POST", "/", {}))
+        while not at:  # noqa: ASYNC110  the others are to come after the reply
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        others = await asyncio.gather(*(bot.call("POST", "/", {}) for _ in range(7)))
+        replies = [await first, *others]
+    assert {200} == {reply.status_code for reply in replies}
+    assert min(at[1:]) - at[0] >= 0.99
+    assert max(at[1:]) - min(at[1:]) > 0.2
+    assert (9, 1) == (len(at), bot.retries)
+
+
+async def test_a_503_is_the_affair_of_one_call() -> None:
+    """It may be about that one question: the others go on."""
+    at: dict[str, float] = {}
+
+    async def handle(request: web.Request) -> web.Response:
+        name = (await request.json())["name"]
+        first = name not in at
+        at.setdefault(name, time.monotonic())
+        if name == "slow" and first:
+            return web.json_response({}, status=503, headers={"retry-after": "1"})
+        return web.json_response({})
+
+    async with serving(handle) as url, Service("bot", url, Limits(concurrency=4, retries=1)) as bot:
+        slow = asyncio.create_task(bot.call("POST", "/", {"name": "slow"}))
+        await asyncio.sleep(0.05)
+        await bot.call("POST", "/", {"name": "other"})
+        assert at["other"] - at["slow"] < 0.9
+        assert 200 == (await slow).status_code

@@ -12,9 +12,9 @@ import pytest
 SRC = Path(__file__).parent.parent / "src"
 LAYERS: dict[str, tuple[str, ...]] = {
     "evalrun": (
-        "errors digest stats ranking language textfile wires owasp converters canaries",
+        "errors digest addresses circuit stats ranking language textfile wires owasp converters canaries",
         "records registry reducers jsonl provenance yamlfile validation pins plugins",
-        "cassette http fallback aws process",
+        "cassette network http fallback aws process",
         "settings config dataset labels journal folders targets models",
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
         "probing relevance beside drop_gates attempts probes detectors answers logged",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from evalrun.cassette import Address, Cassette, Mode
 from evalrun.records import Exchange
 from evalrun.tap import Tap, upstream_url
 from evalrun.wires import output_of
+from fakes.misbehaving import Resets, doing, drips
 from fakes.model_servers import ACCESS, REGION, SECRET, BedrockServer
 from fakes.servers import FakeModel, Json, scripted, serving
 
@@ -234,3 +236,67 @@ async def test_a_signed_call_without_the_extra_is_told_to_the_bot(monkeypatch: p
         reply.status_code,
         reply.json()["error"],
     )
+
+
+# ---------------------------------------------------------------- a model server that misbehaves
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_the_upstream_may_be_an_ipv6_literal_with_a_path(host: str) -> None:
+    """Its path comes before that of the call."""
+    asked: list[str] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.json_response({"message": {"content": "x"}})
+
+    async with serving(handle, host) as url, tapped(f"{url}/ollama") as (_, bot, _):
+        assert 200 == (await bot.post("/api/chat", json=chat(11))).status_code
+    assert ["/ollama/api/chat"] == asked
+
+
+async def test_a_model_that_drips_is_given_up_at_the_deadline() -> None:
+    """The bot is told so, and it is no sign that nobody is there."""
+    async with doing(drips) as url, tapped(url, seconds=0.3) as (tap, bot, seen):
+        reply = await bot.post("/api/chat", json=chat(11))
+        assert (502, "model server: no whole reply within 0.3 s") == (
+            reply.status_code,
+            reply.json()["error"],
+        )
+        assert not tap.upstream_gone
+        assert [] == seen
+
+
+async def test_it_is_known_whether_a_model_is_there() -> None:
+    """Where its connections break, nobody is; after the next reply somebody is again."""
+    async with doing(Resets(1)) as url, tapped(url) as (tap, bot, _):
+        assert 502 == (await bot.post("/api/chat", json=chat(11))).status_code
+        assert tap.upstream_gone
+        assert 200 == (await bot.post("/api/chat", json=chat(11))).status_code
+        assert not tap.upstream_gone
+
+
+async def test_one_429_of_the_model_is_a_pause_for_the_whole_bot() -> None:
+    """The bot is told of it, and what it asks meanwhile waits."""
+    at: list[float] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        at.append(time.monotonic())
+        if len(at) == 1:
+            return web.json_response({}, status=429, headers={"retry-after": "1"})
+        return web.json_response({"message": {"content": "x"}})
+
+    async with serving(handle) as url, tapped(url) as (_, bot, _):
+        first = await bot.post("/api/chat", json=chat(11))
+        assert (429, "1") == (first.status_code, first.headers["retry-after"])
+        assert 200 == (await bot.post("/api/chat", json=chat(22))).status_code
+    assert at[1] - at[0] >= 0.99
+
+
+async def test_a_redirect_of_the_model_leads_a_bot_nowhere() -> None:
+    """Neither the bot nor its key follows: the tap has one upstream."""
+    script = [{"status": 307, "headers": {"location": "http://127.0.0.1:9/api/chat"}}]
+    async with serving(scripted(script)) as url, tapped(url) as (_, bot, _):
+        reply = await bot.post("/api/chat", json=chat(11), headers={"authorization": "Bearer k"})
+    assert 502 == reply.status_code
+    assert "another server gets nothing from here" in reply.json()["error"]

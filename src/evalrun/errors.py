@@ -94,6 +94,10 @@ class UnavailableError(UserError):
     exit_code = ExitCode.UNAVAILABLE
 
 
+class UnreachableError(UnavailableError):
+    """Nobody was there to be asked: no connection, one that broke off, or a server that wants no calls."""
+
+
 class RecordingError(UnavailableError):
     """A recording that is missing, stale or cannot be read."""
 

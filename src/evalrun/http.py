@@ -1,39 +1,41 @@
-"""One HTTP client per service: deadlines, retry, rate limit, and a URL that is joined the same way each time.
+"""One HTTP client per service: deadlines, retry, rate limit, and a pause of all where one is told to wait.
 
-Owns how a call is made and when it is made again. What is asked and what the reply means belong to targets
-and judge providers; what is recorded belongs to :mod:`evalrun.cassette`, which sits below as a transport.
+Owns how often a call is made and when it is made again. What connects belongs to :mod:`evalrun.network`, what
+is asked and what the reply means to targets and judge providers; what is recorded to :mod:`evalrun.cassette`,
+which sits between as a transport.
 """
 
 from __future__ import annotations
 
 import asyncio
 import email.utils
-import ipaddress
-import socket
-import ssl
+import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import UTC
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
 import httpx
 import stamina
-from aiohttp.abc import ResolveResult
-from httpx_aiohttp import AiohttpTransport
-from pydantic import AfterValidator
 
-from evalrun.errors import UnavailableError
+from evalrun.addresses import join_url, shown_url
+from evalrun.errors import UnavailableError, UnreachableError
+from evalrun.network import Redirected, deadlines, network, proxy_of, unreachable
 
 stamina.instrumentation.set_on_retry_hooks(())  # retries are counted in meta.json, not logged
 
-RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+RETRIED = frozenset({408, 425, 429, *range(500, 600)})
 RETRY_AFTER_LIMIT = 60.0
 """Seconds. A server that asks for a longer wait is not asked again: sooner than it wants would be wrong."""
+PAUSE = 1.0
+"""Seconds that nobody asks a service which has said 429 and not for how long."""
+JITTER = 1.0
+"""Seconds over which those are spread who wait for the same moment."""
+_REASON = 300
 MISS_HEADER = "x-evalrun-miss"
 
 
@@ -47,121 +49,21 @@ class Limits:
     retries: int = 2
 
 
-def _whole(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or any(mark.isspace() for mark in url):
-        raise ValueError("is not the address of a bot: write it like http://127.0.0.1:8000")
-    return url.rstrip("/")
-
-
-BotUrl = Annotated[str, AfterValidator(_whole)]
-"""Where a bot listens: with its scheme, and without a slash at the end."""
-
-
-def is_loopback(url: str) -> bool:
-    """Whether ``url`` names this machine."""
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def join_url(base: str, path: str) -> str:
-    """``base`` and ``path`` with exactly one slash between; a path of the base is kept."""
-    return base.rstrip("/") + "/" + path.lstrip("/") if path else base.rstrip("/")
-
-
 def retry_after(response: httpx.Response) -> float | None:
     """Seconds the server asks to wait, in either form of the header; None if it does not."""
     text = response.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text)
     try:
-        when = email.utils.parsedate_to_datetime(text).timestamp()
+        when = email.utils.parsedate_to_datetime(text)
+        seconds = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - time.time()
     except (ValueError, OverflowError):
         return None
-    return max(when - time.time(), 0.0)
+    return max(seconds, 0.0)
 
 
-def proxy_of(url: str) -> str | None:
-    """The proxy that the environment names for ``url``; none for this machine."""
-    parts = urlsplit(url)
-    if is_loopback(url) or proxy_bypass(parts.hostname or ""):
-        return None
-    named = getproxies()
-    return named.get(parts.scheme) or named.get("all")
-
-
-class _Resolver(aiohttp.ThreadedResolver):
-    """Knows localhost by both its addresses, whatever the machine's own list of hosts says."""
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """The addresses of a host."""
-        if host != "localhost":
-            return await super().resolve(host, port, family)
-        both = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
-        return [
-            ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=0)
-            for kind, address in both
-        ]
-
-
-class Network(AiohttpTransport):
-    """The transport that really connects. It keeps no cookies: a draw must not know of the one before."""
-
-    def __init__(self, base_url: str, concurrency: int) -> None:
-        # Reading the authorities takes 80 ms, and a plain connection asks none of them.
-        secure = urlsplit(base_url).scheme == "https"
-        trusted = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        super().__init__(verify=trusted, proxy=_proxy(base_url), client=self._session)
-        self._kept_alive = concurrency + 4
-
-    def _session(self) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            limit=self._kept_alive, ssl=self.ssl_context, resolver=_Resolver(), use_dns_cache=False
-        )
-        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """One request.
-
-        Raises:
-            httpx.TransportError: no connection, or what came back is no HTTP.
-        """
-        try:
-            return await super().handle_async_request(request)
-        except aiohttp.ClientError as error:
-            raise httpx.RemoteProtocolError(f"no HTTP: {error}") from None
-
-
-def _proxy(base_url: str) -> httpx.Proxy | None:
-    found = proxy_of(base_url)
-    if found is None:
-        return None
-    if urlsplit(found).scheme not in ("http", "https"):
-        raise UnavailableError(
-            f"{base_url}: a proxy of kind '{urlsplit(found).scheme}' cannot be used",
-            "set HTTP_PROXY or HTTPS_PROXY to an http:// proxy, or NO_PROXY to this host",
-        )
-    return httpx.Proxy(found)
-
-
-def network(base_url: str, concurrency: int) -> httpx.AsyncBaseTransport:
-    """The transport that really connects: one pool, kept alive for as many calls as may be in flight.
-
-    Raises:
-        UnavailableError: the environment names a proxy of a kind that cannot be used.
-    """
-    return Network(base_url, concurrency)
+class LeftAlone(httpx.TransportError):
+    """A server asks to be left alone for longer than a run waits."""
 
 
 @dataclass(frozen=True)
@@ -183,25 +85,83 @@ class Retryable(Exception):
 def _backoff(error: Exception) -> bool | float:
     if isinstance(error, Retryable):
         wait = retry_after(error.response)
-        return True if wait is None else wait <= RETRY_AFTER_LIMIT and wait
-    return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.ReadTimeout)
+        return True if wait is None else wait + random.random() * JITTER
+    return unreachable(error)
 
 
-class RetryTransport(httpx.AsyncBaseTransport):
-    """Asks within a service's limits, and again on 408, 425, 429, 5xx and broken connections.
+class _Pause:
+    """A wait that a service asked one caller for: meanwhile nobody asks it."""
 
-    A reply arrives whole or not at all; the last one is returned whatever its status.
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    def at_least(self, seconds: float) -> None:
+        """Nobody asks for so long, from now on."""
+        self._until = max(self._until, time.monotonic() + seconds)
+
+    async def over(self) -> None:
+        """Wait for the end, and a moment longer: not all come back at once."""
+        left = self._until - time.monotonic()
+        while left > 0:
+            await asyncio.sleep(left + random.random() * JITTER)
+            left = self._until - time.monotonic()
+
+
+class PacedTransport(httpx.AsyncBaseTransport):
+    """Asks at a rate and within a deadline, and not at all while a 429 tells everybody to wait.
 
     Raises:
         httpx.TransportError: no whole reply within the deadline (``ReadTimeout``), or no connection.
     """
 
+    def __init__(self, timeout: float, rate: float | None, inner: httpx.AsyncBaseTransport) -> None:
+        self._timeout = timeout
+        self._inner = inner
+        self._rate = _rate_limit(rate)
+        self._pause = _Pause()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """One request."""
+        request.extensions = {**request.extensions, "timeout": deadlines(self._timeout)}
+        await self._pause.over()
+        async with self._rate:
+            await self._pause.over()  # which may have begun while this call waited for its turn
+            response = await self._whole(request)
+        if response.status_code == 429:
+            wait = retry_after(response)
+            self._pause.at_least(PAUSE if wait is None else min(wait, RETRY_AFTER_LIMIT))
+        return response
+
+    async def _whole(self, request: httpx.Request) -> httpx.Response:
+        try:
+            async with asyncio.timeout(self._timeout):
+                response = await self._inner.handle_async_request(request)
+                await response.aread()
+                return response
+        except TimeoutError:
+            raise httpx.ReadTimeout(f"no whole reply within {self._timeout:g} s") from None
+
+    async def aclose(self) -> None:
+        """Close the transport inside."""
+        await self._inner.aclose()
+
+
+class RetryTransport(httpx.AsyncBaseTransport):
+    """Asks within a service's limits, and again on 408, 425, 429, 5xx and broken connections.
+
+    A reply arrives whole or not at all; the last one is returned whatever its status. A call that may have
+    been read is not repeated for its deadline alone: it may have been paid for.
+
+    Raises:
+        httpx.TransportError: no whole reply within the deadline (``ReadTimeout``), no connection, or a server
+            that asks for a longer wait than is kept (``LeftAlone``).
+    """
+
     def __init__(self, limits: Limits, inner: httpx.AsyncBaseTransport) -> None:
         self.retries = 0
-        self._limits = limits
-        self._inner = inner
+        self._attempts = limits.retries + 1
+        self._paced = PacedTransport(limits.timeout, limits.rate, inner)
         self._slots = asyncio.Semaphore(limits.concurrency)
-        self._rate = _rate_limit(limits.rate)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """One request and its retries."""
@@ -209,10 +169,11 @@ class RetryTransport(httpx.AsyncBaseTransport):
             try:
                 async for attempt in stamina.retry_context(
                     on=_backoff,
-                    attempts=self._limits.retries + 1,
+                    attempts=self._attempts,
                     timeout=None,
                     wait_initial=0.2,
                     wait_max=10.0,
+                    wait_jitter=JITTER,
                 ):
                     with attempt:
                         self.retries += attempt.num > 1
@@ -224,19 +185,20 @@ class RetryTransport(httpx.AsyncBaseTransport):
     async def _once(self, request: httpx.Request) -> httpx.Response:
         if watch := request.extensions.get("watch"):
             watch.begin()
-        try:
-            async with self._rate, asyncio.timeout(self._limits.timeout):
-                response = await self._inner.handle_async_request(request)
-                await response.aread()
-        except TimeoutError:
-            raise httpx.ReadTimeout(f"no whole reply within {self._limits.timeout:g} s") from None
-        if response.status_code in RETRIED and not (watch and watch.final()):
-            raise Retryable(response)
-        return response
+        response = await self._paced.handle_async_request(request)
+        if response.status_code not in RETRIED or (watch and watch.final()):
+            return response
+        wait = retry_after(response) or 0.0
+        if wait > RETRY_AFTER_LIMIT:
+            raise LeftAlone(
+                f"HTTP {response.status_code}: it asks to be left alone for {wait:.0f} s, "
+                f"and a run waits {RETRY_AFTER_LIMIT:.0f} s at most"
+            )
+        raise Retryable(response)
 
     async def aclose(self) -> None:
         """Close the transport inside."""
-        await self._inner.aclose()
+        await self._paced.aclose()
 
 
 def _rate_limit(rate: float | None) -> AbstractAsyncContextManager[Any]:
@@ -277,7 +239,7 @@ class Service:
             transport=self._transport,
             headers=dict(headers or {}),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            timeout=httpx.Timeout(limits.timeout, connect=min(10.0, limits.timeout)),
+            timeout=None,  # the transport keeps the deadlines
             trust_env=False,
         )
 
@@ -302,23 +264,37 @@ class Service:
         """One call with a JSON body; returns the last response, whatever its status.
 
         Raises:
-            UnavailableError: no whole reply, or no connection; names what was tried.
+            UnavailableError: no whole reply; names what was tried.
+            UnreachableError: nobody was there to be asked.
         """
         url = join_url(self.base_url, path)
         try:
             extensions = {"watch": watch} if watch else {}
             return await self._client.request(method, url, json=body, extensions=extensions)
         except httpx.RequestError as error:
-            reason = str(error) or type(error).__name__
-            proxy = proxy_of(self.base_url)
-            via = f" through the proxy {urlsplit(proxy).hostname}:{urlsplit(proxy).port}" if proxy else ""
-            if self._launched:  # the port is in what the network says, too
-                words = reason if isinstance(error, httpx.ReadTimeout) else "no connection, or it broke off"
-                raise UnavailableError(
-                    f"{self.name}: {self.shown(path)}: {words}", f"{url}: {reason}"
-                ) from None
-            raise UnavailableError(f"{self.name}: {url}{via}: {reason}") from None
+            raise self._lost(path, error) from None
+
+    def _lost(self, path: str, error: httpx.RequestError) -> UnavailableError:
+        kind = lost(error)
+        reason, where = reason_of(error), self.shown(path)
+        if self._launched:  # the port is in what the network says, too
+            told = isinstance(error, (httpx.ReadTimeout, Redirected, LeftAlone))
+            words = reason if told else "no connection, or it broke off"
+            return kind(f"{self.name}: {where}: {words}", f"{join_url(self.base_url, path)}: {reason}")
+        proxy = urlsplit(proxy_of(self.base_url) or "")
+        via = f" through the proxy {proxy.hostname}:{proxy.port}" if proxy.hostname else ""
+        return kind(f"{self.name}: {where}{via}: {reason}")
 
     def shown(self, path: str) -> str:
         """How messages name a path of this service: by its whole URL, unless its port is of this run only."""
-        return (path or "/") if self._launched else join_url(self.base_url, path)
+        return shown_url((path or "/") if self._launched else join_url(self.base_url, path))
+
+
+def reason_of(error: httpx.RequestError) -> str:
+    """What the network says of a call that got no reply, in a line: some of it may be the server's words."""
+    return " ".join(str(error).split())[:_REASON] or type(error).__name__
+
+
+def lost(error: Exception) -> type[UnavailableError]:
+    """The kind of error that a call without a reply is."""
+    return UnreachableError if unreachable(error) or isinstance(error, LeftAlone) else UnavailableError

@@ -14,8 +14,8 @@ from types import TracebackType
 
 import httpx
 
+from evalrun.addresses import join_url
 from evalrun.errors import UnavailableError
-from evalrun.http import join_url
 from evalrun.process import Process
 
 _POLL_SECONDS = 0.05

@@ -6,6 +6,7 @@ between sections to ``config``, and a target's own options to its ``Options``.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,6 +24,7 @@ from pydantic import (
 from pydantic import model_validator as validate_model
 from pydantic_core import PydanticCustomError
 
+from evalrun.addresses import is_address
 from evalrun.digest import tagged
 from evalrun.errors import UserError
 from evalrun.records import Gate, GateRules, Level, Record
@@ -33,6 +35,8 @@ from evalrun.yamlfile import Document, Loc
 DEFAULT_OLLAMA = "http://127.0.0.1:11434"
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?\Z")
 MODULE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
+_LISTENING = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Where a server listens on every interface → where it is reached on this machine."""
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?\Z", re.IGNORECASE)
 
 
@@ -53,18 +57,25 @@ def _folder_name(text: str) -> str:
 
 
 def _url(text: str) -> str:
-    """Whole and without a slash at the end; where scheme and port are missing, as Ollama fills them in."""
-    full = text if "://" in text else f"http://{text}"
-    try:
-        parts = urlsplit(full)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or re.search(r"\s", full):
+    """Whole and without a slash at the end; what is missing is filled in as Ollama does for OLLAMA_HOST."""
+    full = text if "://" in text else f"http://{_bracketed(text)}"
+    if not is_address(full):
         raise _fault("is not the address of a server", f"write it like {DEFAULT_OLLAMA}")
-    if "://" not in text and parts.port is None:
-        full = f"http://{parts.netloc}:11434{parts.path}"
-    return full.rstrip("/")
+    parts = urlsplit(full)
+    if "@" in parts.netloc:
+        raise _fault("holds a name and a password", "a key belongs into the variable that 'key_env' names")
+    host = _LISTENING.get(parts.hostname or "", parts.hostname or "")
+    port = parts.port or (11434 if "://" not in text else None)
+    where = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+    return parts._replace(netloc=where).geturl().rstrip("/")
+
+
+def _bracketed(text: str) -> str:
+    """A host as it stands in a URL: that of ``:port`` is this machine."""
+    try:
+        return f"[{ipaddress.IPv6Address(text)}]"
+    except ValueError:
+        return f"127.0.0.1{text}" if text.startswith(":") else text
 
 
 def _model(text: str) -> str:

@@ -17,10 +17,12 @@ import httpx
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from evalrun.addresses import join_url, shown_url
 from evalrun.aws import ResigningTransport
 from evalrun.cassette import Address, Cassette, CassetteTransport, RecordingMiss, address_of, addressed
 from evalrun.errors import UserError
-from evalrun.http import MISS_HEADER, join_url, network
+from evalrun.http import MISS_HEADER, PacedTransport, reason_of
+from evalrun.network import network, unreachable
 from evalrun.records import Exchange
 from evalrun.wires import asked, is_generation
 
@@ -59,13 +61,14 @@ class Tap:
         self._observe = observe
         self._seen: dict[Address, list[Exchange]] = {}
         self._missed: dict[Address | None, RecordingMiss] = {}
-        self._timeout = {"connect": 10.0, "read": timeout, "write": timeout, "pool": timeout}
+        self.upstream_gone = False
+        """Whether nobody was there at the last call that went upstream."""
         self._transport = CassetteTransport(
             cassette,
             "bot",
             None
             if cassette.mode == "replay"
-            else ResigningTransport(network(upstream, concurrency), upstream),
+            else PacedTransport(timeout, None, ResigningTransport(network(upstream, concurrency), upstream)),
             self._note,
             base_path=urlsplit(upstream).path,
         )
@@ -126,11 +129,11 @@ class Tap:
             upstream_url(self._upstream, request.path_qs),
             headers={name: request.headers[name] for name in _FORWARDED if name in request.headers},
             content=raw,
-            extensions={"timeout": self._timeout},
         )
         try:
             with addressed(address):
                 response = await self._transport.handle_async_request(inner)
+            self.upstream_gone = False
         except RecordingMiss as miss:
             self._missed.setdefault(address, miss)
             return web.json_response(
@@ -141,8 +144,8 @@ class Tap:
         except UserError as error:  # what signing a request needs is missing
             return web.json_response({"error": error.message}, status=502)
         except httpx.TransportError as error:
-            reason = str(error) or type(error).__name__
-            return web.json_response({"error": f"model server: {reason}"}, status=502)
+            self.upstream_gone = unreachable(error)
+            return web.json_response({"error": f"model server: {reason_of(error)}"}, status=502)
         kept = {
             name: response.headers[name]
             for name in ("content-type", "retry-after")
@@ -172,6 +175,6 @@ def _is_address(host: str) -> bool:
 
 def upstream_url(upstream: str, path: str) -> str:
     """Where a bot's call goes: a version of the API that stands in both is written once."""
-    version = re.search(r"/v[0-9][^/]*\Z", upstream)
+    version = re.search(r"/v[0-9][^/]*\Z", shown_url(upstream))
     doubled = version is not None and path.startswith(f"{version[0]}/")
     return join_url(upstream, path.removeprefix(version[0]) if version and doubled else path)

@@ -95,8 +95,9 @@ def same_path(path: str) -> str:
 
 def with_version(base_url: str) -> str:
     """The base URL of an OpenAI-compatible server, with ``/v1`` where it names no version."""
-    base = base_url.rstrip("/")
-    return base if _VERSION.search(urlsplit(base).path) else f"{base}/v1"
+    root, mark, query = base_url.partition("?")
+    base = root.rstrip("/")
+    return (base if _VERSION.search(urlsplit(base).path) else f"{base}/v1") + mark + query
 
 
 def text_of(content: bytes, media_type: str, encoding: str = "utf-8") -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import ssl
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -37,7 +38,8 @@ class FakeModel:
     """A server of Ollama's chat API in a background thread.
 
     ``say`` gets the body of a call and returns the text, or fields that replace those of the reply; one with
-    ``status`` is sent as it is, with that status. ``bodies`` keeps what was asked, in order.
+    ``status`` is sent as it is, with that status and its ``headers``; status 0 resets the connection.
+    ``bodies`` keeps what was asked, in order. Started again, it listens where it did.
     """
 
     def __init__(self, say: Say) -> None:
@@ -45,10 +47,11 @@ class FakeModel:
         self.bodies: list[Json] = []
         self.delay = 0.0
         self.url = ""
+        self._port = 0
         self._runner: web.AppRunner | None = None
 
     def start(self) -> FakeModel:
-        """Listen on a free port."""
+        """Listen on a free port, later on the same one."""
         self.url = there(self._start())
         return self
 
@@ -64,8 +67,9 @@ class FakeModel:
         app.router.add_post("/api/embed", self._embed)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
+        self._port = self._runner.addresses[0][1]
+        return f"http://127.0.0.1:{self._port}"
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -73,8 +77,11 @@ class FakeModel:
         said = self.say(body)
         if self.delay:
             await asyncio.sleep(self.delay)
+        if isinstance(said, dict) and said.get("status") == 0 and request.transport is not None:
+            request.transport.abort()
+            return web.Response()
         if isinstance(said, dict) and "status" in said:
-            return web.json_response(said.get("json", {}), status=said["status"])
+            return web.json_response(said.get("json", {}), status=said["status"], headers=said.get("headers"))
         return web.json_response(reply_of(body, said))
 
     async def _embed(self, request: web.Request) -> web.Response:
@@ -99,16 +106,18 @@ def reply_of(body: Json, said: str | Json) -> Json:
 
 
 @asynccontextmanager
-async def serving(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[str]:
-    """``handler`` for every path of a server in this loop; its URL."""
+async def serving(
+    handler: Handler, host: str = "127.0.0.1", port: int = 0, context: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
+    """``handler`` for every path of a server in this loop; its URL, which is https with a ``context``."""
     app = web.Application(client_max_size=8 * 1024 * 1024)
     app.router.add_route("*", "/{path:.*}", handler)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, host, 0).start()
-    port = runner.addresses[0][1]
+    await web.TCPSite(runner, host, port, ssl_context=context).start()
+    port, scheme = runner.addresses[0][1], "https" if context else "http"
     try:
-        yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        yield f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
     finally:
         await runner.cleanup()
 

@@ -13,9 +13,9 @@ import pytest
 from evalrun.aws import SigningTransport, region_signed, runtime_url
 from evalrun.cassette import Cassette, CassetteTransport
 from evalrun.errors import UnavailableError, UserError
-from evalrun.http import network
 from evalrun.models import Completion
 from evalrun.models.bedrock import BedrockModel
+from evalrun.network import network
 from evalrun.records import Exchange, Message
 from fakes.model_servers import ACCESS, REGION, SECRET, BedrockServer
 

@@ -103,6 +103,11 @@ async def test_proxy_of_the_environment_is_not_asked_for_loopback(
         ("box", "http://box:11434"),
         ("0.0.0.0:11434", "http://127.0.0.1:11434"),
         (":5", "http://127.0.0.1:5"),
+        ("[::1]:11434", "http://[::1]:11434"),
+        ("[::1]", "http://[::1]:11434"),
+        ("::1", "http://[::1]:11434"),
+        ("[::]:5", "http://[::1]:5"),
+        ("box/ollama", "http://box:11434/ollama"),
     ],
 )
 def test_ollama_host_is_read_as_ollama_reads_it(
@@ -119,6 +124,7 @@ def test_ollama_host_is_read_as_ollama_reads_it(
         (True, "http://127.0.0.1:1"),
         (True, "http://[::1]:1"),
         (True, "http://localhost"),
+        (True, "http://127.9.9.9"),
         (False, "http://127.0.0.1.example"),
     ],
 )

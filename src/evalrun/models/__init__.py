@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from evalrun.errors import UnavailableError, UserError
+from evalrun.http import lost, reason_of
 from evalrun.records import Message
 from evalrun.registry import Registry
 from evalrun.wires import output_of
@@ -140,9 +141,9 @@ async def asked_of(
     who = f"judge model '{name}' at {parts.scheme}://{parts.netloc}"
     try:
         reply = await client.post(url, json=body)
-    except httpx.HTTPError as fault:
-        raise UnavailableError(
-            f"{who} could not be reached ({type(fault).__name__})", "is judge.base_url right?"
+    except httpx.RequestError as fault:
+        raise lost(fault)(
+            f"{who} could not be reached: {reason_of(fault)}", "is judge.base_url right?"
         ) from fault
     if not reply.is_success:
         raise UnavailableError(

@@ -15,11 +15,12 @@ from urllib.parse import quote
 
 import httpx
 
+from evalrun.addresses import join_url
 from evalrun.aws import SigningTransport, runtime_url
 from evalrun.errors import UserError
 from evalrun.fallback import Body, FallbackTransport, Remedy
-from evalrun.http import join_url, network
 from evalrun.models import Completion, asked_of, model, strict
+from evalrun.network import network
 from evalrun.records import Message
 
 _LIMITS = ("maxItems", "minItems", "minLength", "maxLength", "minimum", "maximum", "pattern")

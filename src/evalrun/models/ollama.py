@@ -11,9 +11,11 @@ from typing import Any
 
 import httpx
 
-from evalrun.errors import UnavailableError
-from evalrun.http import network
+from evalrun.addresses import shown_url
+from evalrun.errors import UnavailableError, UnreachableError
+from evalrun.http import lost, reason_of
 from evalrun.models import Completion, model
+from evalrun.network import network
 from evalrun.records import Message
 from evalrun.settings import DEFAULT_OLLAMA
 
@@ -76,8 +78,8 @@ class OllamaModel:
             )
         except ollama.ResponseError as fault:
             raise self._unavailable(f"answered {fault.status_code}: {fault.error[:300]}") from fault
-        except (ConnectionError, httpx.HTTPError) as fault:
-            raise self._unavailable(f"could not be reached ({type(fault).__name__})") from fault
+        except (ConnectionError, httpx.RequestError) as fault:
+            raise self._lost(fault) from fault
         except ValueError as fault:
             raise self._unavailable("sent something that is no chat reply") from fault
         return Completion(
@@ -88,7 +90,13 @@ class OllamaModel:
         """Close the connections."""
         await self._client.close()  # type: ignore[no-untyped-call]
 
-    def _unavailable(self, what: str) -> UnavailableError:
-        return UnavailableError(
-            f"judge model '{self.name}' at {self._base_url} {what}", "is Ollama running there?"
-        )
+    def _lost(self, fault: ConnectionError | httpx.RequestError) -> UnavailableError:
+        # Of a refused connection the client makes an error of its own, without the reason.
+        cause = fault if isinstance(fault, httpx.RequestError) else fault.__context__
+        reason = reason_of(cause) if isinstance(cause, httpx.RequestError) else str(fault)
+        kind = UnreachableError if isinstance(fault, ConnectionError) else lost(fault)
+        return self._unavailable(f"could not be reached: {reason}", kind)
+
+    def _unavailable(self, what: str, kind: type[UnavailableError] = UnavailableError) -> UnavailableError:
+        where = shown_url(self._base_url)
+        return kind(f"judge model '{self.name}' at {where} {what}", "is Ollama running there?")

@@ -14,10 +14,11 @@ from typing import Any
 
 import httpx
 
+from evalrun.addresses import join_url
 from evalrun.errors import UserError
 from evalrun.fallback import Body, FallbackTransport, Remedy
-from evalrun.http import join_url, network
 from evalrun.models import Completion, asked_of, model, strict
+from evalrun.network import network
 from evalrun.records import Message
 from evalrun.wires import with_version
 

@@ -13,8 +13,9 @@ from typing import Any, Literal
 import httpx
 from pydantic import Field, field_serializer, field_validator
 
+from evalrun.addresses import BotUrl
 from evalrun.errors import UnavailableError
-from evalrun.http import BotUrl, Service, Watch
+from evalrun.http import Service, Watch
 from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
 from evalrun.targets import TARGETS, Setting, Target

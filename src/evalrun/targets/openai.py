@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
+from evalrun.addresses import BotUrl
 from evalrun.errors import UserError
-from evalrun.http import BotUrl, Service, Watch
+from evalrun.http import Service, Watch
 from evalrun.records import Case, Context, Reply, Usage
 from evalrun.targets import TARGETS, Offers, Setting, Target
 from evalrun.targets.http import check_status, secrets_of, without

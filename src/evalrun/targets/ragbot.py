@@ -7,8 +7,9 @@ from typing import Any, Literal, TypeVar
 import httpx
 from pydantic import BaseModel, Field, ValidationError
 
+from evalrun.addresses import BotUrl
 from evalrun.errors import UnavailableError
-from evalrun.http import BotUrl, Service, Watch
+from evalrun.http import Service, Watch
 from evalrun.records import Attack, Case, Context, Reply
 from evalrun.targets import TARGETS, BadReply, Offers, Setting, Target, TargetOptions
 

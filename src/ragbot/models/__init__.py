@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "qwen2.5-coder:1.5b"
 DEFAULT_EMBEDDER = "wordllama"
 T = TypeVar("T")
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
@@ -156,15 +155,24 @@ def ollama_host() -> str:
     host = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/") or "http://127.0.0.1:11434"
     if "://" in host:
         return host
+    host, slash, path = host.partition("/")
     name, colon, port = host.rpartition(":")
-    if not colon or not port.isdigit():
+    if not colon or not port.isdigit() or (":" in name and not name.startswith("[")):
         name, port = host, "11434"
+    if ":" in name and not name.startswith("["):
+        name = f"[{name}]"
     # A server that listens on every interface is reached on loopback.
-    return f"http://{'127.0.0.1' if name in ('', '0.0.0.0') else name}:{port}"
+    name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(name, name)
+    return f"http://{name}:{port}{slash}{path}"
 
 
 def is_loopback(url: str) -> bool:
     """Whether ``url`` leads to this machine, where no proxy of the environment has a say."""
+    from ipaddress import ip_address
     from urllib.parse import urlsplit
 
-    return (urlsplit(url).hostname or "") in LOOPBACK
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,61 @@
+"""Addresses of bots and servers: what is one, how a path is joined to it, and which of them are this machine.
+
+Owns the text of a URL alone; nothing here connects.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator
+
+
+def _whole(url: str) -> str:
+    if not is_address(url):
+        raise ValueError("is not the address of a bot: write it like http://127.0.0.1:8000")
+    if "@" in urlsplit(url).netloc:
+        raise ValueError('holds a name and a password: give them as headers: {Authorization: "${BOT_KEY}"}')
+    return url.rstrip("/")
+
+
+BotUrl = Annotated[str, AfterValidator(_whole)]
+"""Where a bot listens: with its scheme, and without a slash at the end."""
+
+
+def is_address(url: str) -> bool:
+    """Whether ``url`` names a server and a path or query there, and no more."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return usable and "#" not in url and not any(mark.isspace() for mark in url)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether ``url`` names this machine."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or address.is_unspecified
+
+
+def join_url(base: str, path: str) -> str:
+    """``base`` and ``path`` with exactly one slash between; a path and a query of the base are kept."""
+    root, _, always = base.partition("?")
+    rest, _, query = path.partition("?")
+    url = f"{root.rstrip('/')}/{rest.lstrip('/')}" if rest else root.rstrip("/")
+    asked = "&".join(filter(None, (always, query)))
+    return f"{url}?{asked}" if asked else url
+
+
+def shown_url(url: str) -> str:
+    """``url`` as messages show it: a query may hold a key."""
+    return url.partition("?")[0]

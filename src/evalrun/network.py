@@ -1,0 +1,216 @@
+"""What really connects: this machine without a proxy, certificates checked, redirects on one server only.
+
+Owns that whatever keeps a whole reply from arriving is one kind of error. How often and how fast a service is
+asked belongs to :mod:`evalrun.http`, above it; how an address is written to :mod:`evalrun.addresses`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import httpx
+from aiohttp.abc import ResolveResult
+from aiohttp.http_exceptions import HttpProcessingError
+from httpx_aiohttp import AiohttpTransport
+
+from evalrun.addresses import is_loopback
+from evalrun.errors import UnavailableError, UserError
+
+MOST_REDIRECTS = 5
+MOST_BYTES = 64 * 1024 * 1024
+"""Of one reply, unpacked. Nothing that a bot or a model says is that long."""
+_CONNECT_SECONDS = 10.0
+_ENCODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+def proxy_of(url: str) -> str | None:
+    """The proxy that the environment names for ``url``; none for this machine."""
+    parts = urlsplit(url)
+    if is_loopback(url) or proxy_bypass(parts.hostname or ""):
+        return None
+    named = getproxies()
+    return named.get(parts.scheme) or named.get("all")
+
+
+# ---------------------------------------------------------------- what can go wrong
+
+
+class Redirected(httpx.RemoteProtocolError):
+    """A redirect that is not followed; the message says where it leads and why not."""
+
+
+class Untrusted(httpx.ProtocolError):
+    """A certificate that proves nothing."""
+
+
+def unreachable(error: Exception) -> bool:
+    """Whether nobody was there, or hung up before a whole reply: asking again may help."""
+    return isinstance(error, (httpx.ConnectTimeout, httpx.NetworkError))
+
+
+def deadlines(timeout: float) -> dict[str, float]:
+    """The seconds that connecting, each read and each write may take of a call that may take ``timeout``.
+
+    Connecting may take half of it at most, so that a call knows whether anybody may have read its request.
+    """
+    connect = min(_CONNECT_SECONDS, timeout / 2)
+    return {"connect": connect, "read": timeout, "write": timeout, "pool": timeout}
+
+
+# ---------------------------------------------------------------- connecting
+
+
+class _Resolver(aiohttp.ThreadedResolver):
+    """Knows localhost by both its addresses, whatever the machine's own list of hosts says."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a host."""
+        if host != "localhost":
+            return await super().resolve(host, port, family)
+        both = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=0)
+            for kind, address in both
+        ]
+
+
+class Network(AiohttpTransport):
+    """The transport that really connects. It keeps no cookies: a draw must not know of the one before."""
+
+    def __init__(self, base_url: str, concurrency: int) -> None:
+        super().__init__(verify=_trusted(base_url, os.environ), proxy=_proxy(base_url), client=self._session)
+        self._kept_alive = concurrency + 4
+
+    def _session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=self._kept_alive, ssl=self.ssl_context, resolver=_Resolver(), use_dns_cache=False
+        )
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """One request, and its whole reply.
+
+        Raises:
+            httpx.TransportError: no connection, no whole reply, or what came back is no HTTP.
+        """
+        await request.aread()
+        for _ in range(MOST_REDIRECTS + 1):
+            response = await self._once(request)
+            if not response.has_redirect_location:
+                return response
+            request = _redirected(request, response)
+        raise Redirected(f"more than {MOST_REDIRECTS} redirects, the last one to {request.url.path}")
+
+    async def _once(self, request: httpx.Request) -> httpx.Response:
+        try:
+            response = await super().handle_async_request(request)
+            try:
+                return await _read(response)
+            finally:
+                await response.aclose()
+        except httpx.TransportError as error:
+            if isinstance(error.__cause__, aiohttp.ClientSSLError):
+                raise Untrusted(f"{error.__cause__}; {_HOW_TO_TRUST}") from None
+            if isinstance(error.__cause__, aiohttp.ServerDisconnectedError):  # its text is the reply so far
+                raise httpx.ReadError("the server disconnected") from None
+            raise
+        except (aiohttp.ClientError, HttpProcessingError, httpx.DecodingError) as error:
+            raise httpx.RemoteProtocolError(f"no HTTP: {error}") from None
+        except OSError as error:
+            raise httpx.ReadError(str(error)) from None
+
+
+_HOW_TO_TRUST = "a certificate of your own authority is trusted with SSL_CERT_FILE=ca.pem"
+
+
+def _trusted(base_url: str, env: Mapping[str, str]) -> ssl.SSLContext:
+    """The authorities that count. Reading them takes 80 ms, and a plain connection asks none of them.
+
+    Raises:
+        UserError: those of the environment cannot be read.
+    """
+    if urlsplit(base_url).scheme != "https":
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:  # ssl.SSLError is one
+        path = env.get("SSL_CERT_FILE") or env.get("SSL_CERT_DIR")
+        raise UserError(
+            f"SSL_CERT_FILE: no certificates can be read from {path}: {error.strerror or error}",
+            "name a file of certificates in PEM, or unset it",
+        ) from None
+
+
+def _proxy(base_url: str) -> httpx.Proxy | None:
+    found = proxy_of(base_url)
+    if found is None:
+        return None
+    if urlsplit(found).scheme not in ("http", "https"):
+        raise UnavailableError(
+            f"{base_url}: a proxy of kind '{urlsplit(found).scheme}' cannot be used",
+            "set HTTP_PROXY or HTTPS_PROXY to an http:// proxy, or NO_PROXY to this host",
+        )
+    return httpx.Proxy(found)
+
+
+async def _read(response: httpx.Response) -> httpx.Response:
+    """The reply, read to its end and unpacked."""
+    parts, size = [], 0
+    async for part in response.aiter_bytes():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise httpx.RemoteProtocolError(f"a reply of more than {MOST_BYTES >> 20} MiB")
+        parts.append(part)
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _ENCODED]
+    return httpx.Response(
+        response.status_code,
+        headers=headers,
+        content=b"".join(parts),
+        request=response.request,
+        extensions=response.extensions,
+    )
+
+
+def _redirected(request: httpx.Request, response: httpx.Response) -> httpx.Request:
+    """The request again where a redirect leads: the same one, on the same server.
+
+    Raises:
+        Redirected: it leads to another server, which must get neither keys nor questions, or would turn a
+            POST into a GET.
+    """
+    try:
+        url = request.url.join(response.headers["location"])
+    except httpx.InvalidURL:
+        raise Redirected(f"HTTP {response.status_code}: it leads to no address") from None
+    if _server(url) != _server(request.url):
+        where = f"{url.scheme}://{url.netloc.decode('ascii', 'replace').rpartition('@')[2]}{url.path}"
+        reason = "another server gets nothing from here; is it the right one?"
+        raise Redirected(f"HTTP {response.status_code} to {where}: {reason}")
+    if request.method not in ("GET", "HEAD") and response.status_code not in (307, 308):
+        reason = f"a {request.method} would become a GET; write the address that it leads to"
+        raise Redirected(f"HTTP {response.status_code} to {url.path}: {reason}")
+    return httpx.Request(
+        request.method, url, headers=request.headers, content=request.content, extensions=request.extensions
+    )
+
+
+def _server(url: httpx.URL) -> tuple[str, str, int | None]:
+    return (url.scheme, url.host, url.port)  # httpx leaves out the port that a scheme has by itself
+
+
+def network(base_url: str, concurrency: int) -> httpx.AsyncBaseTransport:
+    """The transport that really connects: one pool, kept alive for as many calls as may be in flight.
+
+    Raises:
+        UnavailableError: the environment names a proxy of a kind that cannot be used.
+        UserError: it names certificates that cannot be read.
+    """
+    return Network(base_url, concurrency)
