@@ -28,7 +28,7 @@ nox.options.sessions = ["lint", "types", "tests", "docs", "wheel", "quality", "a
 if (ROOT / "data" / "cassettes" / "redteam").is_dir():
     nox.options.sessions = [*nox.options.sessions, "redteam"]
 if os.environ.get("CI"):
-    nox.options.sessions = [*nox.options.sessions, "browser", "openapi"]
+    nox.options.sessions = [*nox.options.sessions, "faults", "browser", "openapi"]
 
 
 def python(session: nox.Session, *args: str) -> None:
@@ -208,9 +208,14 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def faults(session: nox.Session) -> None:
-    """Runs that are killed sixty times at random moments: nothing is lost. Takes minutes; off by default."""
-    killed = ("-q", "-s", "tests/test_resume.py", "-k", "killed")
-    session.run(sys.executable, "-m", "pytest", *(session.posargs or killed), env={"KILL_SERIES": "12"})
+    """Services that fail on purpose, runs killed at random moments: nothing is lost. ``-- long``: 60 kills.
+
+    Part of CI, off by default elsewhere.
+    """
+    kills, seeds = ("12", "8") if session.posargs == ["long"] else ("3", "2")
+    scenarios = ("-q", "tests/test_faults.py", "tests/test_resume.py", "-k", "faults or killed")
+    series = {"KILL_SERIES": kills, "FAULT_SERIES": seeds}
+    session.run(sys.executable, "-m", "pytest", *scenarios, env=series)
 
 
 @nox.session

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,3 +17,30 @@ def project(tmp_path: Path) -> Iterator[Project]:
     made = Project(tmp_path)
     yield made
     made.stop()
+
+
+@pytest.fixture
+def fault(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """Notes a row of the table of faults: what was done, how many times, what was lost and asked again."""
+
+    def note(scenario: str, again: int, times: int = 1, lost: int = 0) -> None:
+        record_property("fault", (scenario, times, lost, again))
+
+    return note
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table of faults, where any were tried and it is asked for."""
+    rows: dict[str, list[int]] = {}
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name == "fault" and report.when == "call":
+                scenario, *counts = value
+                sums = rows.setdefault(scenario, [0, 0, 0])
+                rows[scenario] = [a + b for a, b in zip(sums, counts, strict=True)]
+    if not rows or "FAULT_SERIES" not in os.environ:
+        return
+    terminalreporter.section("faults: after each, the run came to what it is without")
+    terminalreporter.write_line(f"{'fault':<28}{'times':>6}{'draws lost':>12}{'calls repeated':>16}")
+    for scenario, (times, lost, again) in sorted(rows.items()):
+        terminalreporter.write_line(f"{scenario:<28}{times:>6}{lost:>12}{again:>16}")

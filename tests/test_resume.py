@@ -18,6 +18,7 @@ from fakes.killing import killed, timeless
 from fakes.project import Project, question_of
 
 CASES = Path(__file__).parent / "cases"
+Note = Callable[..., None]
 SERIES = int(os.environ.get("KILL_SERIES", "1"))
 """How many runs are killed five times each; ``nox -s faults`` sets it."""
 
@@ -48,7 +49,7 @@ def put(path: Path, kind: str, lines: list[bytes], tail: bytes = b"") -> None:
 
 @pytest.mark.parametrize("seed", range(SERIES))
 def test_a_run_killed_at_random_moments_loses_nothing_and_asks_nothing_twice(
-    project: Project, seed: int
+    project: Project, seed: int, fault: Note
 ) -> None:
     """Five times kill -9, live: every draw that stood in the journal stays, no call of what is kept is made
     again, and all but the clock's own is the same as of a run that nobody killed.
@@ -60,10 +61,10 @@ def test_a_run_killed_at_random_moments_loses_nothing_and_asks_nothing_twice(
     assert 1 <= found.kills <= 5
     assert timeless(whole.folder.path) == timeless(found.folder.path)
     assert not found.folder.unfinished
-    print(f"kills {found.kills}, lost {len(found.lost)}, repeated {len(found.repeated)}")
+    fault("kill -9, live", len(found.repeated), found.kills, len(found.lost))
 
 
-def test_a_killed_replay_comes_to_the_same_bytes(project: Project) -> None:
+def test_a_killed_replay_comes_to_the_same_bytes(project: Project, fault: Note) -> None:
     """Of a replay even the seconds are the same: every journal and run.json, byte for byte."""
     whole = with_pid(project).recorded().run()
     project.stop()
@@ -71,6 +72,7 @@ def test_a_killed_replay_comes_to_the_same_bytes(project: Project) -> None:
     assert ([], 0) == (found.lost, found.orphans)
     for name in (*(f"{kind}.jsonl" for kind in KINDS), "run.json"):
         assert whole.files()[name] == (found.folder.path / name).read_bytes(), name
+    fault("kill -9, replay", len(found.repeated), found.kills, len(found.lost))
 
 
 # ---------------------------------------------------------------- what is kept

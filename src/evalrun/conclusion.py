@@ -59,7 +59,9 @@ def conclude(
         *unavailable,
     ]
     if tally.out_of_budget:
-        errors += [f"{tally.out_of_budget}; reached: {spent}", *_not_asked(plan, tally)]
+        errors.append(f"{tally.out_of_budget}; reached: {spent}")
+    if tally.out_of_budget or tally.down or tally.ended:
+        errors += _not_asked(plan, folder, tally)
     return RunHeader(
         evalrun=version("evalrun"),
         name=config.name,
@@ -78,7 +80,7 @@ def conclude(
         draws=config.draws,
         temperature=config.temperature,
         partial=plan.partial,
-        complete=not tally.out_of_budget,
+        complete=not (tally.out_of_budget or tally.down),
         exit_code=worst(_codes(tally, verdicts, unavailable=bool(cassette.misses or unavailable))),
         levels=dict(sorted(tally.levels.items())),
         demanded_level=config.provenance,
@@ -95,10 +97,18 @@ def conclude(
     )
 
 
-def _not_asked(plan: Plan, tally: Tally) -> list[str]:
-    """What a run that ended early left out."""
-    answers, verdicts = plan.draws - tally.draws.total(), tally.judgements["budget"]
-    parts = [f"not asked for: {answers} of {words.count(plan.draws, 'answer')}"] if answers else []
+def _not_asked(plan: Plan, folder: RunFolder, tally: Tally) -> list[str]:
+    """What a run that ended early left out, and of which questions: it is no smaller run."""
+    asked = {draw.key for draw in folder.draws()}
+    planned = ((case.id, index) for case in plan.cases for index in range(plan.config.draws))
+    left = [case for case, index in planned if (case, index) not in asked]
+    cases = list(dict.fromkeys(left))
+    verdicts = tally.judgements["budget"] + (tally.judgements["service"] if tally.down else 0)
+    parts = []
+    if left:
+        more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
+        of = f"of {words.count(len(cases), 'question')}: {', '.join(cases[:_NAMED])}{more}"
+        parts.append(f"not asked for: {len(left)} of {words.count(plan.draws, 'answer')}, {of}")
     parts += [f"not judged: {words.count(verdicts, 'answer')}"] if verdicts else []
     return [f"  {'; '.join(parts)}; what was paid for is kept"] if parts else []
 
@@ -169,13 +179,14 @@ def _codes(tally: Tally, verdicts: tuple[Verdict, ...], *, unavailable: bool) ->
 def _unavailable(plan: Plan, folder: RunFolder, tally: Tally) -> list[str]:
     """A bot that ended, or a service that never once answered: those are no scattered errors."""
     found = [tally.ended] if tally.ended else []
-    if tally.draws["service"] and tally.draws["service"] == tally.draws.total():
+    found += tally.down
+    if not tally.down and tally.draws["service"] and tally.draws["service"] == tally.draws.total():
         reason = next(draw.error for draw in folder.draws())
         found.append(f"the bot gave no answer at all ({tally.draws['service']} draws tried): {reason}")
     if lost := tally.draws["recording"] if plan.answers else 0:
         found.append(f"{lost} answers had no recording when the bot was asked: nothing is concluded")
     judged = tally.judgements
-    if judged["service"] and judged["service"] == judged.total():
+    if not tally.down and judged["service"] and judged["service"] == judged.total():
         reason = next(judgement.error for judgement in folder.judgements())
         found.append(f"the judge gave no verdict at all ({judged['service']} answers tried): {reason}")
     return found

@@ -7,13 +7,15 @@ recording: after the last answer), the budget. What a draw or a judgement is bel
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evalrun.cassette import Address, RecordingMiss, addressed
-from evalrun.errors import UnavailableError
+from evalrun.circuit import Circuit
+from evalrun.errors import UnavailableError, UnreachableError
 from evalrun.journal import RunFolder
 from evalrun.judge import Judge
 from evalrun.outlook import Outlook
@@ -54,8 +56,8 @@ class Stop:
 class Tally:
     """What is known of a run beside its journals: how its draws ended, and what the judge needed.
 
-    ``ended`` holds the last words of a bot that ended by itself; ``decided`` counts the answers that code
-    read alone.
+    ``ended`` holds the last words of a bot that ended by itself, ``down`` says which services were gone;
+    ``decided`` counts the answers that code read alone.
     """
 
     draws: Counter[str] = field(default_factory=Counter)
@@ -67,6 +69,7 @@ class Tally:
     broken: list[str] = field(default_factory=list)
     out_of_budget: str = ""
     ended: str = ""
+    down: tuple[str, ...] = ()
 
 
 @dataclass
@@ -86,6 +89,8 @@ class Pipeline:
     tally: Tally = field(default_factory=Tally)
     _contexts: set[tuple[str, str]] = field(default_factory=set)
     _outlook: Outlook | None = None
+    _bot: Circuit = field(default_factory=lambda: Circuit("the bot, or the model behind it,"))
+    _judges: Circuit = field(default_factory=lambda: Circuit("the judge"))
 
     async def run(self) -> None:
         """Every draw of the plan, judged as soon as it exists (when recording: after the last answer)."""
@@ -109,6 +114,8 @@ class Pipeline:
             tasks.create_task(self._then_end(asking, answered, judges))
             for _ in range(judges):
                 tasks.create_task(self._judge_all(answered))
+        bot = "" if self.tally.ended else self._bot.down
+        self.tally.down = tuple(filter(None, (bot, self._judges.down)))
 
     @property
     def whole(self) -> bool:
@@ -146,9 +153,11 @@ class Pipeline:
 
         async def worker() -> None:
             for case, index in work:
-                if self.stop.asked or self.ended() or self._spent():
+                if self.stop.asked or self._gone() or self._spent():
                     return
+                begun = time.perf_counter()
                 drawn = await self.answering.draw(case, index)
+                self._bot.tried(begun, (drawn.draw.error or "") if drawn.unreachable else "")
                 self._write(case, drawn)
                 self._settle(case, drawn, answered)
 
@@ -159,6 +168,10 @@ class Pipeline:
             for _ in range(workers):
                 tasks.create_task(worker())
         self.tally.ended = self.ended()
+
+    def _gone(self) -> str:
+        """Why asking on is of no use, or of none yet: without a judge, answers would wait for one."""
+        return self.ended() or self._bot.down or self._judges.down
 
     def _spent(self) -> bool:
         self.tally.out_of_budget = self.tally.out_of_budget or self.spending.reached
@@ -229,12 +242,18 @@ class Pipeline:
             return missing.model_copy(update={"error": reason})
         if self._spent():
             return missing.model_copy(update={"error": f"budget: {self.tally.out_of_budget}"})
+        if self._judges.down:
+            return missing.model_copy(update={"error": f"service: not asked: {self._judges.down}"})
+        begun, gone = time.perf_counter(), ""
         try:
             with addressed(Address(draw.case, draw.index, 0)):
                 return await self.judge.judge(draw.asked(sample.case), draw, context)
         except UnavailableError as error:
             kind = "recording" if isinstance(error, RecordingMiss) else "service"
+            gone = error.message if isinstance(error, UnreachableError) else ""
             return missing.model_copy(update={"error": f"{kind}: {error.message}"})
+        finally:
+            self._judges.tried(begun, gone)
 
     def _score(self, sample: Sample, *, per: str) -> None:
         for scorer in self.plan.scorers:

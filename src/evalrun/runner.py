@@ -70,7 +70,7 @@ async def execute(
     try:
         async with AsyncExitStack() as stack:
             kept = kept_of(folder, plan) if folder.unfinished else Kept()
-            judge = _judge(stack, plan, cassette, _into(folder), kept.verdicts)
+            judge, asked_again = _judge(stack, plan, cassette, _into(folder), kept.verdicts)
             _check_baseline(plan, judge)
             begun = begun_of(plan, judge, command)
             _check_same(folder, begun)
@@ -118,7 +118,7 @@ async def execute(
         replayed=cassette.replayed,
         tokens=spending.tokens,
         cost=spending.cost,
-        retries=source.retries(),
+        retries=source.retries() + asked_again(),
         attempt=attempt.number,
         trial=attempt.trial,
         answers=attempt.answers,
@@ -238,10 +238,11 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
 
 def _judge(
     stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe, known: Iterable[Exchange]
-) -> Judge | None:
+) -> tuple[Judge | None, Callable[[], int]]:
+    """The judge, and how many of its calls were made again."""
     config = plan.config.judge
     if config is None or plan.rubric is None or not plan.judged:
-        return None
+        return None, int
     provider, name = split_spec(config.model)
     kind, url, limits = model.get(provider), config.base_url or "", Limits(**config.limits.model_dump())
     upstream = None
@@ -253,7 +254,7 @@ def _judge(
     # A replay asks nobody, and may not know where the server would be.
     made = kind(name, url or "http://127.0.0.1", transport, timeout=limits.timeout, digest=digest)
     stack.push_async_callback(made.close)
-    return Judge(plan.rubric, made, config.temperature)
+    return Judge(plan.rubric, made, config.temperature), lambda: upstream.retries if upstream else 0
 
 
 def _check_baseline(plan: Plan, judge: Judge | None) -> None:

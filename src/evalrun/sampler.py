@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from evalrun.cassette import Address, Spent
 from evalrun.digest import context_digest, draw_digest, tagged, utf8
-from evalrun.errors import UnavailableError
+from evalrun.errors import UnavailableError, UnreachableError
 from evalrun.http import Watch
 from evalrun.provenance import (
     ChainBroken,
@@ -65,13 +65,17 @@ class Seeds:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A draw, the context it was answered from, those of its earlier turns, and its system text, if seen."""
+    """A draw, the context it was answered from, those of its earlier turns, and its system text, if seen.
+
+    ``unreachable``: it has no answer because nobody was there to give one, the bot or the model behind it.
+    """
 
     draw: Draw
     context: Context | None = None
     broken: bool = False
     earlier: tuple[Context, ...] = ()
     system: str | None = None
+    unreachable: bool = False
 
 
 class Sampler:
@@ -139,10 +143,11 @@ class Sampler:
         empty = Draw(case=case.id, index=address.draw, seed=self._seeds.of[address])
         context: Context | None = None
 
-        def failed(reason: str, broken: bool = False) -> Drawn:
+        def failed(reason: str, *, broken: bool = False, unreachable: bool = False) -> Drawn:
             # Turns, and the draws of some bots, have contexts of their own: the draw must say which this was.
             digest = context.digest if context is not None else None
-            return Drawn(empty.model_copy(update={"error": reason, "context": digest}), context, broken)
+            draw = empty.model_copy(update={"error": reason, "context": digest})
+            return Drawn(draw, context, broken, unreachable=unreachable)
 
         try:
             # Only the first turn is the same for every draw; what comes later follows the bot's own answers.
@@ -150,7 +155,12 @@ class Sampler:
             return await self._answered(case, empty, context, address)
         except UnavailableError as error:
             miss = self._tap.missed(address) if self._tap else None
-            return failed(f"recording: {miss.message}" if miss else f"service: {error.message}")
+            if miss:
+                return failed(f"recording: {miss.message}")
+            gone = self._tap is not None and self._tap.upstream_gone
+            return failed(
+                f"service: {error.message}", unreachable=gone or isinstance(error, UnreachableError)
+            )
         except PromptCut as error:
             return failed(f"cut: {error}")
         except NoContext as error:

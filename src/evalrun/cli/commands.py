@@ -135,7 +135,7 @@ def carry_out(
     import shlex
 
     from evalrun.cassette import keep_seed
-    from evalrun.errors import Interrupted, UserError
+    from evalrun.errors import Interrupted, UnavailableError, UserError
     from evalrun.folders import give_back, new_run_folder, unfinished_run_folder
     from evalrun.pipeline import Stop
     from evalrun.reports.console import print_json, print_run
@@ -161,6 +161,14 @@ def carry_out(
         result = asyncio.run(stoppable())
     except (asyncio.CancelledError, Interrupted):
         raise Interrupted("interrupted; finished draws are kept" + _way_on(folder)) from None
+    except UnavailableError as gone:
+        gone.hint = f"{gone.hint}{_way_on(folder)}".strip()
+        raise
+    except UserError:
+        raise
+    except Exception:
+        click.echo(f"evalrun: finished draws are kept{_way_on(folder)}", err=True)
+        raise
     finally:
         if resume is None:
             give_back(folder)

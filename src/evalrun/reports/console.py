@@ -104,7 +104,8 @@ def _how(header: RunHeader, meta: Meta) -> str:
     took = [words.count(meta.tokens, "token")] if meta.tokens else []
     took += [f"cost {words.amount(meta.cost)}"] if meta.cost else []
     made = words.count(meta.calls, "model call") + (f" ({', '.join(took)})" if took else "")
-    parts.append(f"{made}, {meta.replayed:,} replayed, {meta.seconds:.1f} s")
+    again = f", {meta.retries:,} asked again" if meta.retries else ""
+    parts.append(f"{made}{again}, {meta.replayed:,} replayed, {meta.seconds:.1f} s")
     if meta.attempt > 1:
         parts.append(words.attempt_words(meta))
     return "; ".join(parts)
