@@ -45,10 +45,10 @@ class FallbackTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """One request, as often as remedies are left that its refusal asks for."""
-        body = json.loads(await request.aread())
+        await request.aread()
         taken = self._taken
         while True:
-            response = await self._inner.handle_async_request(_with(request, body, taken))
+            response = await self._inner.handle_async_request(_with(request, taken))
             await response.aread()
             remedy = self._for(response, taken)
             if remedy is None:
@@ -71,18 +71,19 @@ class FallbackTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def _with(request: httpx.Request, body: Body, taken: Sequence[Remedy]) -> httpx.Request:
-    for remedy in taken:
-        body = remedy.change(body)
+def _with(request: httpx.Request, taken: Sequence[Remedy]) -> httpx.Request:
+    """A request of its own: what is added below, a key or a signature, is none of the recording's business."""
+    content = request.content
+    if taken:
+        body = json.loads(content)
+        for remedy in taken:
+            body = remedy.change(body)
+        content = json.dumps(body, ensure_ascii=False).encode()
     headers = {
         name: value
         for name, value in request.headers.items()
         if name not in ("content-length", "transfer-encoding")
     }
     return httpx.Request(
-        request.method,
-        request.url,
-        headers=headers,
-        content=json.dumps(body, ensure_ascii=False).encode(),
-        extensions=request.extensions,
+        request.method, request.url, headers=headers, content=content, extensions=request.extensions
     )

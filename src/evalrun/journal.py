@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
-from evalrun.digest import sha256_bytes
 from evalrun.errors import UserError
-from evalrun.jsonl import Appender, pretty_json, read_lines, to_line, whole_lines, write_atomically
+from evalrun.jsonl import (
+    Appender,
+    pretty_json,
+    raw_lines,
+    read_lines,
+    sorted_lines,
+    to_line,
+    torn_bytes,
+    write_atomically,
+    write_lines,
+)
 from evalrun.records import (
     Begun,
     Case,
@@ -36,43 +47,54 @@ META = "meta.json"
 RESUME = "resume.json"
 
 
-def _none_last(value: Any) -> tuple[bool, Any]:
-    return (value is not None, value if value is not None else 0)
+def _place(line: Any) -> tuple[Any, ...]:
+    """Where a line stands: by case, then by draw; what is of the case as a whole first."""
+    index = line.get("index")
+    return (line["case"], (index is not None, index or 0))
 
 
-KINDS: dict[str, tuple[type[Record], Callable[[Any], Any]]] = {
+KINDS: dict[str, tuple[type[Record], Callable[[Any], tuple[Any, ...]]]] = {
     "cases": (Case, lambda line: ()),
-    "contexts": (CaseContext, lambda line: (line.case, line.context.digest)),
-    "draws": (Draw, lambda line: (line.case, line.index)),
-    "judgements": (Judgement, lambda line: (line.case, line.index)),
-    "scores": (Score, lambda line: (line.case, _none_last(line.index), line.metric)),
+    "contexts": (CaseContext, lambda line: (line["case"], line["context"]["digest"])),
+    "draws": (Draw, _place),
+    "judgements": (Judgement, _place),
+    "scores": (Score, lambda line: (*_place(line), line["metric"])),
     "exchanges": (
         Exchange,
         lambda line: (
-            line.case is not None,
-            line.case or "",
-            line.draw or 0,
-            line.turn or 0,
-            line.source,
-            line.key,
+            (line["case"] is not None, line["case"] or ""),
+            line["draw"] or 0,
+            line["turn"] or 0,
+            line["source"],
+            line["key"],
         ),
     ),
 }
-"""Journal name → (record of a line, sort key of the sealed file); cases keep the dataset's order."""
+"""Journal name → (record of a line, sort key of the sealed file from its JSON); cases keep their order."""
 
 
-def _once(lines: Iterable[Any]) -> Iterator[Exchange]:
+def _once(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Every exchange once: draws share a verdict, and a bot started again makes its first calls again.
 
-    Of two with the same place the later one counts, which the draw was made of; of a shared one the first.
+    Of two of one draw the later one counts, which the draw was made of; of a shared one the first.
     """
-    found: dict[tuple[Any, ...], Exchange] = {}
+    shared: set[bytes] = set()
+    last: tuple[Any, bytes] | None = None
     for line in lines:
-        shared = line.source == "judge" or line.case is None
-        place = (line.source, line.key) if shared else (line.case, line.draw, line.turn, line.key)
-        if not shared or place not in found:
-            found[place] = line
-    return iter(found.values())
+        value = from_json(line)
+        if value["source"] == "judge" or value["case"] is None:
+            key = sha256(f"{value['source']}\n{value['key']}".encode()).digest()
+            if key in shared:
+                continue
+            shared.add(key)
+            place = None
+        else:
+            place = (value["source"], value["case"], value["draw"], value["turn"], value["key"])
+        if last is not None and (place is None or place != last[0]):
+            yield last[1]
+        last = (place, line)
+    if last is not None:
+        yield last[1]
 
 
 class RunFolder:
@@ -98,7 +120,7 @@ class RunFolder:
         """Put a journal in place whole, in one step; what is appended from here on stands behind it."""
         if kind in self._open:
             self._open.pop(kind).close()
-        write_atomically(self.file(kind), b"".join(map(to_line, records)))
+        write_lines(self.file(kind), map(to_line, records))
 
     def begin(self, begun: Begun) -> None:
         """Write ``resume.json``: from here on the run can be gone on with."""
@@ -134,7 +156,7 @@ class RunFolder:
     @property
     def torn(self) -> tuple[str, ...]:
         """The journals whose last line is half: the run was killed while it was written."""
-        return tuple(f"{kind}.jsonl" for kind in KINDS if whole_lines(self.file(kind))[1])
+        return tuple(f"{kind}.jsonl" for kind in KINDS if torn_bytes(self.file(kind)))
 
     @property
     def unfinished(self) -> bool:
@@ -156,15 +178,10 @@ class RunFolder:
         """Rewrite every journal in its order; returns file name → sha256."""
         self.close()
         digests: dict[str, str] = {}
-        for kind, (record, order) in KINDS.items():
-            lines = list(read_lines(self.file(kind), record))
-            if kind != "cases":
-                lines.sort(key=order)
-            if kind == "exchanges":
-                lines = list(_once(lines))
-            data = b"".join(to_line(line) for line in lines)
-            write_atomically(self.file(kind), data)
-            digests[f"{kind}.jsonl"] = sha256_bytes(data)
+        for kind, (_, order) in KINDS.items():
+            path = self.file(kind)
+            lines = (line for _, line in raw_lines(path)) if kind == "cases" else sorted_lines(path, order)
+            digests[path.name] = write_lines(path, _once(lines) if kind == "exchanges" else lines)
         return digests
 
     def write_header(self, header: RunHeader, meta: Meta) -> None:

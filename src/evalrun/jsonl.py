@@ -6,14 +6,17 @@ Owns the bytes of such files and of whole JSON documents. What stands in a line 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from evalrun.digest import canonical_json, utf8
 from evalrun.errors import UserError
@@ -21,6 +24,8 @@ from evalrun.records import Record
 
 R = TypeVar("R", bound=Record)
 FSYNC_SECONDS = 1.0
+_BLOCK = 1 << 16
+_CHANGED = "the file was changed after the run; run again"
 
 
 def to_line(record: Record) -> bytes:
@@ -38,15 +43,73 @@ def whole_lines(path: Path) -> tuple[list[bytes], int]:
     return (kept.split(b"\n") if newline else []), len(torn)
 
 
+def torn_bytes(path: Path) -> int:
+    """How many bytes a torn last line takes; 0 where the file ends with a whole one, or is not there."""
+    if not path.exists():
+        return 0
+    with path.open("rb") as file:
+        size = end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - _BLOCK)
+            file.seek(start)
+            place = file.read(end - start).rfind(b"\n")
+            if place >= 0:
+                return size - (start + place + 1)
+            end = start
+    return size
+
+
+def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """(number from 1, line with its end) of the whole lines that are not blank, one at a time."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.endswith(b"\n") and not line.isspace():
+                yield number, line
+
+
+def sorted_lines(path: Path, order: Callable[[Any], tuple[Any, ...]]) -> Iterator[bytes]:
+    """The whole lines of a journal as they stand there, sorted by ``order`` of their JSON value.
+
+    In memory at once are the places of all lines, and the lines of one group: those that ``order`` gives the
+    same first item. Of equals the earlier one comes first.
+
+    Raises:
+        UserError: a line is no JSON.
+    """
+    if not path.exists():
+        return
+    places: dict[Any, array[int]] = {}
+    with path.open("rb") as file:
+        at = 0
+        for number, line in enumerate(file, start=1):
+            if line.endswith(b"\n") and not line.isspace():
+                group, *_ = order(_value(line, path, number))
+                places.setdefault(group, array("Q")).append(at)
+            at += len(line)
+        for group in sorted(places):
+            lines = []
+            for place in places[group]:
+                file.seek(place)
+                lines.append(file.readline())
+            yield from lines if len(lines) == 1 else sorted(lines, key=lambda line: order(from_json(line)))
+
+
+def _value(line: bytes, path: Path, number: int) -> Any:
+    try:
+        return from_json(line)
+    except ValueError as error:
+        raise UserError(f"{path}:{number}: not a line of this journal: {error}", _CHANGED) from None
+
+
 def read_lines(path: Path, record: type[R]) -> Iterator[R]:
-    """The records of a journal, a torn last line left out.
+    """The records of a journal one at a time, a torn last line left out.
 
     Raises:
         UserError: a line is no JSON or no such record; names file and line.
     """
-    for number, line in enumerate(whole_lines(path)[0], start=1):
-        if not line.strip():
-            continue
+    for number, line in raw_lines(path):
         try:
             yield record.model_validate_json(line)
         except ValidationError as error:
@@ -54,7 +117,7 @@ def read_lines(path: Path, record: type[R]) -> Iterator[R]:
             where = ".".join(str(part) for part in first["loc"])
             raise UserError(
                 f"{path}:{number}: not a line of this journal: {where + ': ' if where else ''}{first['msg']}",
-                "the file was changed after the run; run again",
+                _CHANGED,
             ) from None
 
 
@@ -68,6 +131,17 @@ def write_atomically(path: Path, data: bytes) -> None:
     with temporary.open("xb") as file:
         file.write(data)
     os.replace(temporary, path)
+
+
+def write_lines(path: Path, lines: Iterable[bytes]) -> str:
+    """:func:`write_atomically` of lines that need not be in memory at once; returns their sha256."""
+    temporary, digest = path.with_name(path.name + ".tmp"), hashlib.sha256()
+    with temporary.open("wb") as file:
+        for line in lines:
+            file.write(line)
+            digest.update(line)
+    os.replace(temporary, path)
+    return f"sha256:{digest.hexdigest()}"
 
 
 def pretty_json(record: Record) -> bytes:
@@ -89,8 +163,7 @@ class Appender:
             raise UserError(
                 f"{path}: is a symbolic link", "put the file itself there, or name another folder"
             )
-        _, torn = whole_lines(path)
-        if torn:
+        if torn := torn_bytes(path):
             os.truncate(path, path.stat().st_size - torn)
         self._file: IO[bytes] = path.open("ab")
         self._synced = time.monotonic()

@@ -27,7 +27,10 @@ def canonical_json(value: Any) -> str:
 
 def utf8(text: str) -> bytes:
     """UTF-8 bytes of ``text``; a lone surrogate becomes U+FFFD, so that no text is without bytes."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 def tagged(name: str, parts: Any) -> str:

@@ -26,11 +26,21 @@ def judge_messages(
     history: Sequence[Message] = (),
 ) -> tuple[Message, ...]:
     """System text, the rubric's examples as finished turns, and the exchange to be judged."""
-    turns = [Message(role="system", content=rubric.prompt.system)]
-    for example in rubric.prompt.examples:
-        turns += _example(rubric, example)
     content = _user(rubric, question, answer, context, reference, history)
-    return (*turns, Message(role="user", content=content))
+    return (*_opening(rubric), Message(role="user", content=content))
+
+
+_OPENINGS: dict[str, tuple[Message, ...]] = {}
+
+
+def _opening(rubric: Rubric) -> tuple[Message, ...]:
+    """What stands before every exchange; made once a rubric, since a run asks for it with each answer."""
+    if rubric.digest not in _OPENINGS:
+        turns = [Message(role="system", content=rubric.prompt.system)]
+        for example in rubric.prompt.examples:
+            turns += _example(rubric, example)
+        _OPENINGS[rubric.digest] = tuple(turns)
+    return _OPENINGS[rubric.digest]
 
 
 def correction_messages(

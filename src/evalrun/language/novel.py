@@ -7,6 +7,7 @@ that it is false, and an invention without names or numbers is not seen here.
 from __future__ import annotations
 
 import re
+from functools import cached_property, lru_cache
 
 from evalrun.language.phrases import FUNCTION_WORDS
 from evalrun.language.text import sentences, straight
@@ -32,7 +33,7 @@ def novel_terms(answer: str, known: str) -> tuple[str, ...]:
     that holds a digit or an inner capital. Equal: other case, plural, possessive, a name of about the same
     length with the same first four letters (Norway, Norwegian), a number word, the initials of some words.
     """
-    vocabulary = _Vocabulary(known)
+    vocabulary = _vocabulary(known)
     found: dict[str, str] = {}
     for sentence in sentences(answer):
         for term in [*_numbers(sentence), *_names(sentence)]:
@@ -68,23 +69,35 @@ def _is_name(word: str, plain_case: bool) -> bool:
 
 
 class _Vocabulary:
-    """The words, numbers and initials of the text that is known."""
+    """The words, numbers and initials of the text that is known; each found when it is first needed."""
 
     def __init__(self, text: str) -> None:
-        text = straight(text)
-        folded = text.casefold()
-        self.words = {_bare(word) for word in _WORD.findall(folded)}
-        self.words |= {_bare(word) for word in _NAME.findall(folded)}
-        self.names = {
-            _bare(word.casefold()) for word in _NAME.findall(text) if word[0].isupper() and len(word) > 4
-        }
-        self.squeezed = re.sub(r"[\W_]+", "", folded)
-        self.numbers = {_digits(number) for number in re.findall(r"\d+(?:[.,:]\d+)*", text)}
-        self.numbers |= {part for number in self.numbers for part in re.split(r"[.:]", number)}
-        self.numbers |= {_WORD_NUMBERS[word] for word in self.words if word in _WORD_NUMBERS}
-        self.initials = "".join(
-            word[0] for word in _WORD.findall(folded) if word not in {"of", "and", "the", "for"}
-        )
+        self.text = straight(text)
+        self.folded = self.text.casefold()
+
+    @cached_property
+    def words(self) -> set[str]:
+        return set(map(_bare, {*_WORD.findall(self.folded), *_NAME.findall(self.folded)}))
+
+    @cached_property
+    def names(self) -> set[str]:
+        names = {word for word in _NAME.findall(self.text) if word[0].isupper() and len(word) > 4}
+        return {_bare(word.casefold()) for word in names}
+
+    @cached_property
+    def squeezed(self) -> str:
+        return re.sub(r"[\W_]+", "", self.folded)
+
+    @cached_property
+    def numbers(self) -> set[str]:
+        numbers = {_digits(number) for number in re.findall(r"\d+(?:[.,:]\d+)*", self.text)}
+        numbers |= {part for number in numbers for part in re.split(r"[.:]", number)}
+        return numbers | {_WORD_NUMBERS[word] for word in self.words if word in _WORD_NUMBERS}
+
+    @cached_property
+    def initials(self) -> str:
+        skipped = {"of", "and", "the", "for"}
+        return "".join(word[0] for word in _WORD.findall(self.folded) if word not in skipped)
 
     def holds(self, term: str) -> bool:
         if term[0].isdigit():
@@ -99,6 +112,12 @@ class _Vocabulary:
         )
 
 
+@lru_cache(maxsize=8)  # of one answer each claim, and of one question each answer, is held against the same
+def _vocabulary(known: str) -> _Vocabulary:
+    return _Vocabulary(known)
+
+
+@lru_cache(maxsize=4096)
 def _bare(word: str) -> str:
     word = re.sub(r"'s?$", "", word).strip(".'-")
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
 
 from evalrun.language.phrases import FUNCTION_WORDS, SHARED_WORDS
 from evalrun.language.text import folded, sentences
@@ -56,7 +58,12 @@ def one_sentence_holds(text: str, claim: str, question: str = "") -> bool:
     wanted = [word for word in _content(_words(claim)) if _stem(word) not in asked]
     if len(wanted) < 2:
         return False
-    return any(_holds_all(_content(_words(sentence)), wanted, claim) for sentence in sentences(text))
+    return any(_holds_all(_content(_words(sentence)), wanted, claim) for sentence in _sentences(text))
+
+
+@lru_cache(maxsize=16)
+def _sentences(text: str) -> tuple[str, ...]:
+    return tuple(sentences(text))
 
 
 def _holds_all(sentence: list[str], wanted: list[str], claim: str) -> bool:
@@ -66,6 +73,7 @@ def _holds_all(sentence: list[str], wanted: list[str], claim: str) -> bool:
     return negated and len(missing) <= len(wanted) // LOOSE and not any(map(_firm, missing))
 
 
+@lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
     """A word without its ending: enough to find ``mended`` beside ``mend``; numbers stay whole."""
     if word[0].isdigit():
@@ -76,15 +84,16 @@ def _stem(word: str) -> str:
     return word
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip("'") for word in _WORD.findall(folded(text)) if word.strip("'")]
+@lru_cache(maxsize=256)  # each claim of an answer is held against the same context
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip("'") for word in _WORD.findall(folded(text)) if word.strip("'"))
 
 
-def _content(words: list[str]) -> list[str]:
+def _content(words: Sequence[str]) -> list[str]:
     return [word for word in words if word not in _LIGHT]
 
 
-def _stand(words: list[str], pieces: list[list[str]], exact: bool) -> bool:
+def _stand(words: Sequence[str], pieces: Sequence[Sequence[str]], exact: bool) -> bool:
     start = 0
     for piece in pieces:
         end = _end(words, piece, start, 0 if exact else len(piece) // SLACK) if piece else None
@@ -94,7 +103,7 @@ def _stand(words: list[str], pieces: list[list[str]], exact: bool) -> bool:
     return True
 
 
-def _end(words: list[str], piece: list[str], start: int, slack: int) -> int | None:
+def _end(words: Sequence[str], piece: Sequence[str], start: int, slack: int) -> int | None:
     """Index after the first place where ``piece`` stands, ``slack`` words aside."""
     size = len(piece)
     for begin in range(start, len(words)):
@@ -104,7 +113,7 @@ def _end(words: list[str], piece: list[str], start: int, slack: int) -> int | No
     return None
 
 
-def _near(window: list[str], piece: list[str], slack: int) -> bool:
+def _near(window: Sequence[str], piece: Sequence[str], slack: int) -> bool:
     if not slack:
         return window == piece
     if Counter(filter(_firm, window)) != Counter(filter(_firm, piece)):
@@ -121,7 +130,7 @@ def _negates(word: str) -> bool:
     return word in _NEGATIONS or word.endswith("n't")
 
 
-def _distance(one: list[str], two: list[str]) -> int:
+def _distance(one: Sequence[str], two: Sequence[str]) -> int:
     """Words to replace, drop or add to turn one list into the other (Levenshtein)."""
     row = list(range(len(two) + 1))
     for index, word in enumerate(one, start=1):
