@@ -1,7 +1,7 @@
 """``evalrun run`` against the design's budgets, beside a bare aiohttp loop on the same machine.
 
-Owns the projects that are run, what is measured of them (processor time and memory as the kernel counts them,
-the wall as the asked server sees it) and the table. ``python benchmarks/speed.py --help`` says what it can do.
+Owns the projects that are run, what is measured of them (processor time and memory as the kernel counts
+them, the wall as the asked server sees it) and the table.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ import aiohttp
 HEADERS = {"content-type": "application/json"}
 
 
-async def main(url: str, cases: int, at_once: int, bodies: Path) -> None:
+async def main(url: str, cases: int, at_once: int, asked: str, judged: str) -> None:
     """Ask the bot and then the judge of every case, ``at_once`` of them at any time."""
-    asked, judged = bodies.read_text(encoding="utf-8").splitlines()
     numbers = iter(range(cases))
     connector = aiohttp.TCPConnector(limit=at_once)
     async with aiohttp.ClientSession(connector=connector, headers=HEADERS) as session:
@@ -34,4 +33,5 @@ async def main(url: str, cases: int, at_once: int, bodies: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])))
+    bodies = Path(sys.argv[4]).read_text(encoding="utf-8").splitlines()
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *bodies))

@@ -43,7 +43,7 @@ def conclude(
     config = plan.config
     info = _judge_info(plan, judge, tally, about)
     estimates, certificates = correct(
-        summarise(plan.metrics, plan.cases, folder.scores(), config.draws),
+        summarise(plan.metrics, plan.cases, folder.scores(), config.draws, gated=not plan.partial),
         plan.labels,
         info.fingerprint if info else None,
         plan.cases,

@@ -72,7 +72,7 @@ class FallbackTransport(httpx.AsyncBaseTransport):
 
 
 def _with(request: httpx.Request, taken: Sequence[Remedy]) -> httpx.Request:
-    """A request of its own: what is added below, a key or a signature, is none of the recording's business."""
+    """A request of its own: the key or signature that is added below stays out of the recording."""
     content = request.content
     if taken:
         body = json.loads(content)

@@ -26,6 +26,9 @@ from evalrun.sampler import Drawn
 from evalrun.scorers import score
 from evalrun.spending import Spending
 
+_WAITING = 256
+"""Answers that wait for the judge at most, before no further one is asked for."""
+
 
 class Progress(Protocol):
     """What wants to know how far a run is."""
@@ -103,7 +106,8 @@ class Pipeline:
             self._outlook = Outlook(gates, plan.metrics, plan.cases, plan.config.draws, labelled=labelled)
         seen = self._outlook.text if self._outlook else str
         self.progress.start(plan.draws, plan.draws if self.judge else 0, seen)
-        answered: asyncio.Queue[Sample | None] = asyncio.Queue()
+        # A judge slower than the bot must not let answers pile up; when recording it begins after the last.
+        answered: asyncio.Queue[Sample | None] = asyncio.Queue(0 if plan.mode == "record" else _WAITING)
         limits = plan.config.judge.limits if plan.config.judge else None
         judges = limits.concurrency if limits and self.judge else 1
         asking = self._ask_all(answered)
@@ -143,10 +147,11 @@ class Pipeline:
     ) -> None:
         await asking
         for _ in range(judges):
-            answered.put_nowait(None)
+            await answered.put(None)
 
     async def _ask_all(self, answered: asyncio.Queue[Sample | None]) -> None:
-        planned = [(case, index) for case in self.plan.cases for index in range(self.plan.config.draws)]
+        every = range(self.plan.config.draws)
+        planned = ((case, index) for case in self.plan.cases for index in every)
         work = ((case, index) for case, index in planned if (case.id, index) not in self.kept.draws)
         # A bot that passes no seed on can only be matched to its model calls one at a time, in order.
         workers = self.plan.config.target.limits.concurrency if self.concurrent else 1
@@ -159,11 +164,12 @@ class Pipeline:
                 drawn = await self.answering.draw(case, index)
                 self._bot.tried(begun, (drawn.draw.error or "") if drawn.unreachable else "")
                 self._write(case, drawn)
-                self._settle(case, drawn, answered)
+                await self._settle(case, drawn, answered)
 
-        for case, index in planned:
-            if (drawn := self.kept.draws.get((case.id, index))) is not None:
-                self._settle(case, drawn, answered)
+        kept = ((case, (case.id, index)) for case in self.plan.cases for index in every if self.kept.draws)
+        for case, key in kept:
+            if (drawn := self.kept.draws.get(key)) is not None:
+                await self._settle(case, drawn, answered)
         async with asyncio.TaskGroup() as tasks:
             for _ in range(workers):
                 tasks.create_task(worker())
@@ -177,7 +183,7 @@ class Pipeline:
         self.tally.out_of_budget = self.tally.out_of_budget or self.spending.reached
         return bool(self.tally.out_of_budget)
 
-    def _settle(self, case: Case, drawn: Drawn, answered: asyncio.Queue[Sample | None]) -> None:
+    async def _settle(self, case: Case, drawn: Drawn, answered: asyncio.Queue[Sample | None]) -> None:
         """Count a draw, and score it or hand it to the judge."""
         self._note(case, drawn)
         self.progress.answered(drawn.draw.error is None or drawn.draw.absent)
@@ -193,7 +199,7 @@ class Pipeline:
             self.progress.judged(True)
             self._score(sample, per="draw")
         else:
-            answered.put_nowait(sample)
+            await answered.put(sample)
 
     def _write(self, case: Case, drawn: Drawn) -> None:
         """Write a new draw down, last of all: where it stands, all stands that it was made of."""

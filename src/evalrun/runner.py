@@ -5,6 +5,7 @@ The only composition root: everything that a run is made of is put together here
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +27,7 @@ from evalrun.models import model, split_spec
 from evalrun.pipeline import Answering, Pipeline, Progress, Stop
 from evalrun.planning import Plan, target_of
 from evalrun.records import Begun, Context, Exchange, Meta
-from evalrun.reports import write_reports
+from evalrun.reports import prepare, write_reports
 from evalrun.resuming import Kept, begun_of, check_same, kept_of, settle
 from evalrun.sampler import Drawn, Sampler
 from evalrun.settings import DEFAULT_OLLAMA
@@ -221,7 +222,11 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
             tap=tap.url if tap else "",
             fresh_cache=plan.mode == "record",
         )
-        url, ended = (await stack.enter_async_context(process)).url, process.ended
+        loading = asyncio.create_task(asyncio.to_thread(prepare))  # while it starts
+        try:
+            url, ended = (await stack.enter_async_context(process)).url, process.ended
+        finally:
+            await loading
     setting = Setting(
         url=url,
         limits=limits,

@@ -30,6 +30,8 @@ from evalrun.wires import system_of
 
 _SEED_BITS = 31
 _DIGEST_BITS = 256
+_REMEMBERED = 256
+"""Cases whose context is held ready: draws are asked for case by case, so no earlier one is needed again."""
 
 
 @dataclass
@@ -100,17 +102,21 @@ class Sampler:
         self._contexts: dict[str, asyncio.Task[Context | None]] = {}
 
     async def context(self, case: Case) -> Context | None:
-        """The context of a case, retrieved at the first call and never again.
+        """The context of a case, retrieved at the first call and not again while its draws are asked for.
 
         Raises:
             UnavailableError: retrieval failed.
             ChainBroken: the bot's digest is not that of its chunks.
         """
+        if not self._target.offers.retrieval:
+            return None
         if case.id not in self._contexts:
             task = asyncio.create_task(self._retrieve(case, self._known.get(case.id)))
             # Who asked may be gone when it fails (Ctrl-C): its failure is then nobody's, and no news.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._contexts[case.id] = task
+            if len(self._contexts) > _REMEMBERED:
+                del self._contexts[next(iter(self._contexts))]
         return await asyncio.shield(self._contexts[case.id])
 
     async def _retrieve(self, case: Case, known: Context | None = None) -> Context | None:

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,83 +24,95 @@ from evalrun.stats import Interval
 CONFIDENCE = 0.95
 
 
+Draws = tuple[float | None, ...]
+"""What a case's draws came to, None for each that was lost."""
 Reduced = tuple[float, int, int, float, int]
 """Sum of a case's scored draws, how many, how many were lost, their spread, how many did not apply."""
-_NONE: list[float | None] = []
+_ALIKE = 6
+"""Up to so many passes and fails a case are kept once for all cases that have the same."""
 
 
 class Table:
     """All scores of a run, reduced to what the estimates need.
 
     By metric and case: a value a draw, None where it was lost; and, where there are any, how many draws did
-    not apply, and why others were lost. Lists of plain numbers, since a large run has a million of them.
+    not apply, and why others were lost. Most cases came to one of a few tuples, since a large run has a
+    million scores.
     """
 
     def __init__(self) -> None:
-        self._values: dict[str, dict[str, list[float | None]]] = {}
-        self._not_applicable: Counter[tuple[str, str]] = Counter()
+        self._values: dict[str, dict[str, Draws]] = {}
+        self._not_applicable: dict[str, dict[str, int]] = {}
         self._reasons: dict[tuple[str, str], list[str]] = {}
-        self._reduced: dict[str, dict[str, Reduced]] = {}
+        self._alike: dict[Draws, Draws] = {}
+        self._reduced: tuple[str, dict[str, Reduced]] = ("", {})
 
     def add(self, score: Score) -> None:
         """Take in one score, in any order."""
         status = score.status
-        try:
-            values = self._values[score.metric][score.case]
-        except KeyError:
-            values = self._values.setdefault(score.metric, {}).setdefault(score.case, [])
-        if self._reduced:
-            self._reduced.clear()
+        self._reduced = ("", {})
         if status == "pass":
-            values.append(1.0)
+            self._append(score, 1.0)
         elif status == "fail":
-            values.append(0.0)
+            self._append(score, 0.0)
         elif status == "number":
-            values.append(score.value)
+            self._append(score, score.value)
         elif status == "not_applicable":
-            self._not_applicable[score.metric, score.case] += 1
+            counts = self._not_applicable.setdefault(score.metric, {})
+            counts[score.case] = counts.get(score.case, 0) + 1
         else:
-            values.append(None)
+            self._append(score, None)
             reason = (score.reason or "unknown").partition(":")[0]
             self._reasons.setdefault((score.metric, score.case), []).append(reason)
 
-    def draws(self, metric: str, case: str) -> list[float | None]:
+    def _append(self, score: Score, value: float | None) -> None:
+        known = self._values.setdefault(score.metric, {})
+        values = (*known.get(score.case, ()), value)
+        if len(values) <= _ALIKE and value in (0.0, 1.0, None):
+            values = self._alike.setdefault(values, values)
+        known[score.case] = values
+
+    def draws(self, metric: str, case: str) -> Draws:
         """The draws of a case in the order in which they came, None for each that was lost to an error."""
-        return self._values.get(metric, {}).get(case, _NONE)
+        return self._values.get(metric, {}).get(case, ())
 
     def sums(
         self, metric: str, members: Sequence[Case], planned: int
     ) -> tuple[stats.Sums, NDArray[np.int64]]:
         """``members`` as intervals take them, and of each how many draws did not apply."""
-        known = self._reduced.setdefault(metric, {})
+        if self._reduced[0] != metric:  # one metric's at a time: its groups are asked for one after the other
+            self._reduced = (metric, {})
+        known = self._reduced[1]
+        values, others = self._values.get(metric, {}), self._not_applicable.get(metric, {})
         for case in members:
             if case.id not in known:
-                known[case.id] = self._reduce(metric, case.id, planned)
+                known[case.id] = _reduce(values.get(case.id, ()), others.get(case.id, 0), planned)
         columns = np.array([known[case.id] for case in members], dtype=np.float64).reshape(-1, 5).T
         scored, lost, not_applicable = (columns[at].astype(np.int64) for at in (1, 2, 4))
         return stats.Sums(columns[0], scored, lost, columns[3]), not_applicable
-
-    def _reduce(self, metric: str, case: str, planned: int) -> Reduced:
-        values = self._values.get(metric, {}).get(case, _NONE)
-        passes, missing = values.count(1.0), values.count(None)
-        scored, not_applicable = len(values) - missing, self._not_applicable.get((metric, case), 0)
-        lost = max(planned - not_applicable, len(values)) - scored
-        if passes + values.count(0.0) == scored:  # most scores are 0 or 1, which need no exact sum
-            spread = passes * (scored - passes) / scored if scored else 0.0
-            return float(passes), scored, lost, spread, not_applicable
-        known = [value for value in values if value is not None]
-        return math.fsum(known), scored, lost, stats.spread(known), not_applicable
 
     def failures(self, metric: str, cases: Iterable[str], planned: int) -> Counter[str]:
         """Reason → how many draws it cost; a planned draw without a score was not asked."""
         failures: Counter[str] = Counter()
         for case in cases:
             failures.update(self._reasons.get((metric, case), ()))
-            values = self._values.get(metric, {}).get(case, _NONE)
-            missing = planned - len(values) - self._not_applicable.get((metric, case), 0)
+            not_applicable = self._not_applicable.get(metric, {}).get(case, 0)
+            missing = planned - len(self.draws(metric, case)) - not_applicable
             if missing > 0:
                 failures["not asked"] += missing
         return failures
+
+
+@lru_cache(maxsize=4096)
+def _reduce(values: Draws, not_applicable: int, planned: int) -> Reduced:
+    passes, missing = values.count(1.0), values.count(None)
+    scored = len(values) - missing
+    lost = max(planned - not_applicable, len(values)) - scored
+    if passes + values.count(0.0) == scored:  # most scores are 0 or 1, which need no exact sum
+        spread = passes * (scored - passes) / scored if scored else 0.0
+        return float(passes), scored, lost, spread, not_applicable
+    known = [value for value in values if value is not None]
+    return math.fsum(known), scored, lost, stats.spread(known), not_applicable
 
 
 def groups_of(metric: Metric, cases: Sequence[Case]) -> dict[str, list[Case]]:
@@ -115,7 +128,12 @@ def groups_of(metric: Metric, cases: Sequence[Case]) -> dict[str, list[Case]]:
 
 
 def summarise(
-    metrics: Sequence[Metric], cases: Sequence[Case], scores: Iterable[Score], draws: int
+    metrics: Sequence[Metric],
+    cases: Sequence[Case],
+    scores: Iterable[Score],
+    draws: int,
+    *,
+    gated: bool = True,
 ) -> tuple[Estimate, ...]:
     """Every estimate of a run.
 
@@ -124,6 +142,7 @@ def summarise(
         cases: what was asked, in dataset order.
         scores: in any order; a planned score that is not among them is missing.
         draws: planned draws a case.
+        gated: whether gates may be held against them; without, they have no bounds.
     """
     table = Table()
     for score in scores:
@@ -133,13 +152,15 @@ def summarise(
         if metric.population not in groups:
             groups[metric.population] = groups_of(metric, cases)
     return tuple(
-        estimate(metric, group, members, table, draws)
+        estimate(metric, group, members, table, draws, gated=gated)
         for metric in metrics
         for group, members in groups[metric.population].items()
     )
 
 
-def estimate(metric: Metric, group: str, members: Sequence[Case], table: Table, draws: int) -> Estimate:
+def estimate(
+    metric: Metric, group: str, members: Sequence[Case], table: Table, draws: int, *, gated: bool = True
+) -> Estimate:
     """One metric in one group."""
     per_case = draws if metric.per == "draw" else 1
     base, reducer = split(metric.id)
@@ -163,6 +184,7 @@ def estimate(metric: Metric, group: str, members: Sequence[Case], table: Table, 
         not_applicable=int(not_applicable.sum()),
         failures=table.failures(base, lost, per_case),
         draws=per_case,
+        gated=gated,
     )
 
 
@@ -226,6 +248,7 @@ def _estimate(
     not_applicable: int = 0,
     draws: int = 1,
     interval: Interval | None = None,
+    gated: bool = True,
 ) -> Estimate:
     estimator = _estimator(metric, documents)
     interval = interval or estimator(found.read, CONFIDENCE)
@@ -254,7 +277,7 @@ def _estimate(
         reason=interval.reason,
         documents=interval.documents_effective if isinstance(interval, stats.NestedInterval) else None,
         icc=found.alike() if draws > 1 and found.scored else None,
-        bounds=_bounds(metric, found, estimator) if planned > not_applicable else None,
+        bounds=_bounds(metric, found, estimator) if gated and planned > not_applicable else None,
         failures=dict(sorted(failures.items())),
     )
 

@@ -314,7 +314,7 @@ def _conclusions(folder: RunFolder, stored: Stored) -> Iterator[str]:
         yield "run.json: the config does not have its digest"
     cases = list(stored.cases.values())
     estimates, certificates = correct(
-        summarise(header.metrics, cases, stored.scores, header.draws),
+        summarise(header.metrics, cases, stored.scores, header.draws, gated=not header.partial),
         header.labels,
         header.judge.fingerprint if header.judge else None,
         cases,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from jinja2 import Environment
+from jinja2 import Environment, Template
 
 from evalrun.digest import short
 from evalrun.journal import RunFolder
@@ -57,7 +57,7 @@ def render(folder: RunFolder) -> bytes:
     listed = _listed(header, rows)
     cases = _cases(folder, header, rows, listed)
     gates = _gates(header, cases)
-    page = _environment().get_template("report.html.j2").render(
+    page = template().render(
         header=header,
         meta=folder.meta,
         sentence=words.sentence(header),
@@ -85,6 +85,11 @@ def render(folder: RunFolder) -> bytes:
 
 
 @cache
+def template() -> Template:
+    """The page's template, compiled."""
+    return _environment().get_template("report.html.j2")
+
+
 def _environment() -> Environment:
     made = frame.environment(
         {

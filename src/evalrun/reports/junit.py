@@ -22,9 +22,12 @@ from evalrun.errors import ExitCode
 from evalrun.journal import RunFolder
 from evalrun.records import Meta, Metric, RunHeader, Verdict
 from evalrun.reports import report
-from evalrun.reports.rows import Detail, Result, Row, goodness, read_details, read_rows
+from evalrun.reports.rows import Detail, Result, Row, Rows, goodness, read_details, read_rows
 from evalrun.reports.words import figure, gate_measured, gate_reasons, one_line, sentence, visible
 
+CASES_MOST = 10_000
+BYTES_MOST = 28_000_000
+"""GitLab reads no report above 30 MB."""
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _QUOTED = _ESCAPED | str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#10;"})
 
@@ -47,16 +50,56 @@ class Asked:
 
 @report("junit.xml")
 def render(folder: RunFolder) -> bytes:
-    """The run as JUnit XML. ``time`` and ``timestamp`` come from ``meta.json``, all else from the run."""
-    header, asked = folder.header, Asked.of(folder.header.config)
-    rows = read_rows(folder).rows
+    """The run as JUnit XML. ``time`` and ``timestamp`` come from ``meta.json``, all else from the run.
+
+    Of a large run the worst questions are shown, at most :data:`CASES_MOST` of them, and fewer where the file
+    would have more than :data:`BYTES_MOST`.
+    """
+    header, rows, most = folder.header, read_rows(folder), CASES_MOST
+    while True:
+        written = _rendered(folder, header, rows, most)
+        if len(written) <= BYTES_MOST or not most:
+            return written
+        most = min(most, len(rows.rows)) // 2
+
+
+def _rendered(folder: RunFolder, header: RunHeader, every: Rows, most: int) -> bytes:
+    asked, rows = Asked.of(header.config), every.rows
+    if len(rows) > most:
+        shown = {row.id for row in every.worst()[:most]}
+        rows = [row for row in rows if row.id in shown]
     details = read_details(folder, {row.id for row in rows}) if asked.include_text else {}
+    suites = [*_gates(header), *_faults(header), *_metrics(header, rows, details, asked, len(every.rows))]
+    meta, total = folder.meta, Counter[str]()
+    texts = [_written_suite(suite, cases, meta, total) for suite, cases in suites]
     root = JUnitXml(one_line(f"evalrun {header.name}"))
-    for suite in (_gates(header), _faults(header), *_metrics(header, rows, details, asked)):
-        if suite is not None:
-            root.append(suite)
-    _sign(root, folder.meta)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{"".join(_written(root._elem))}\n'.encode()
+    root.tests, root.failures, root.errors = total["testcase"], total["failure"], total["error"]
+    root.time = round(meta.seconds, 3)
+    opening, closing = _open("".join(_written(root._elem)))
+    return "".join(['<?xml version="1.0" encoding="UTF-8"?>\n', opening, *texts, closing, "\n"]).encode()
+
+
+Suite = tuple[TestSuite, Iterable[TestCase]]
+
+
+def _written_suite(suite: TestSuite, cases: Iterable[TestCase], meta: Meta, total: Counter[str]) -> str:
+    """A suite as text, case by case: all of their elements together would outweigh the run."""
+    found, texts = Counter[str](), []
+    for case in cases:
+        found.update(["testcase", *(child.tag for child in case._elem)])
+        texts.append("".join(_written(case._elem)))
+    suite.tests, suite.failures = found["testcase"], found["failure"]
+    suite.errors, suite.skipped = found["error"], found["skipped"]
+    suite.timestamp = meta.started
+    total += found
+    opening, closing = _open("".join(_written(suite._elem)))
+    return "".join([opening, *texts, closing])
+
+
+def _open(text: str) -> tuple[str, str]:
+    """An element as text, before and from its closing tag."""
+    opening, _, closing = text.rpartition("</")
+    return opening, f"</{closing}"
 
 
 def _written(element: Any) -> Iterator[str]:
@@ -71,26 +114,15 @@ def _written(element: Any) -> Iterator[str]:
     yield f"</{element.tag}>"
 
 
-def _sign(root: JUnitXml, meta: Meta) -> None:
-    total: Counter[str] = Counter()
-    for suite in root:
-        found = Counter(child.tag for case in suite._elem.iter("testcase") for child in case)
-        found["testcase"] = len(suite._elem.findall("testcase"))
-        suite.tests, suite.failures = found["testcase"], found["failure"]
-        suite.errors, suite.skipped = found["error"], found["skipped"]
-        suite.timestamp = meta.started
-        total += found
-    root.tests, root.failures, root.errors = total["testcase"], total["failure"], total["error"]
-    root.time = round(meta.seconds, 3)
-
-
 # ---------------------------------------------------------------- gates and faults
 
 
-def _gates(header: RunHeader) -> TestSuite | None:
-    if not header.verdicts:
-        return None
-    suite = TestSuite("gates")
+def _gates(header: RunHeader) -> Iterator[Suite]:
+    if header.verdicts:
+        yield TestSuite("gates"), _gate_cases(header)
+
+
+def _gate_cases(header: RunHeader) -> Iterator[TestCase]:
     names = distinct([f"{v.gate.name} {v.gate.needs}" for v in header.verdicts])
     for name, verdict in zip(names, header.verdicts, strict=True):
         case = TestCase(name, one_line(f"{header.name}.gates"))
@@ -98,8 +130,7 @@ def _gates(header: RunHeader) -> TestSuite | None:
             case.append(element)
         if verdict.decision == "holds" or not verdict.red:
             case.system_out = visible(_gate_text(verdict, header))
-        suite.append(case)
-    return suite
+        yield case
 
 
 def _gate_result(verdict: Verdict, header: RunHeader) -> Iterator[Failure | Error]:
@@ -118,40 +149,53 @@ def _gate_text(verdict: Verdict, header: RunHeader) -> str:
     return "\n".join(filter(None, [*lines, *gate_reasons(verdict, header)]))
 
 
-def _faults(header: RunHeader) -> TestSuite | None:
-    if not header.errors:
-        return None
-    suite = TestSuite("run")
+def _faults(header: RunHeader) -> Iterator[Suite]:
+    if header.errors:
+        yield TestSuite("run"), _fault_cases(header)
+
+
+def _fault_cases(header: RunHeader) -> Iterator[TestCase]:
     kind = ExitCode(header.exit_code).name.lower()
     for number, text in enumerate(header.errors, start=1):
         case = TestCase(f"fault {number}", one_line(f"{header.name}.run"))
         fault = Error(one_line(text, 300), kind)
         fault.text = visible(f"{text}\n{sentence(header)}")
         case.append(fault)
-        suite.append(case)
-    return suite
+        yield case
 
 
 # ---------------------------------------------------------------- questions
 
 
 def _metrics(
-    header: RunHeader, rows: list[Row], details: Mapping[str, Detail], asked: Asked
-) -> Iterator[TestSuite]:
+    header: RunHeader, rows: list[Row], details: Mapping[str, Detail], asked: Asked, every: int
+) -> Iterator[Suite]:
+    """``every``: how many questions there are, of which ``rows`` are shown."""
     names = dict(zip((row.id for row in rows), distinct([row.id for row in rows]), strict=True))
     for metric in header.metrics:
-        suite, classname = TestSuite(one_line(metric.id)), one_line(f"{header.name}.{metric.id}")
-        suite.append(_properties(metric))
         counted = [row for row in rows if _counts(metric, row)]
-        for row in counted:
-            case = TestCase(names[row.id], classname)
-            _fill(case, metric, row, details.get(row.id), asked)
-            suite.append(case)
         if counted:
-            yield suite
+            suite = TestSuite(one_line(metric.id))
+            suite.append(_properties(metric, len(rows), every))
+            classname = one_line(f"{header.name}.{metric.id}")
+            yield suite, _cases(metric, counted, names, classname, details, asked)
 
 
-def _properties(metric: Metric) -> Properties:
+def _cases(
+    metric: Metric,
+    rows: list[Row],
+    names: Mapping[str, str],
+    classname: str,
+    details: Mapping[str, Detail],
+    asked: Asked,
+) -> Iterator[TestCase]:
+    for row in rows:
+        case = TestCase(names[row.id], classname)
+        _fill(case, metric, row, details.get(row.id), asked)
+        yield case
+
+
+def _properties(metric: Metric, shown: int, every: int) -> Properties:
     properties = Properties()
     facts = {
         "event": metric.event,
@@ -159,6 +203,8 @@ def _properties(metric: Metric) -> Properties:
         "population": metric.population,
         "kind": metric.kind,
     }
+    if shown < every:
+        facts["shown"] = f"the {shown:,} worst of {every:,} questions; scores.jsonl holds them all"
     for name, value in facts.items():
         properties.add_property(Property(name, one_line(value)))
     return properties

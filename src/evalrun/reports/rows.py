@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from evalrun.journal import RunFolder
 from evalrun.records import Case, Claim, Context, Draw, Judgement, Metric, Score
@@ -143,23 +145,60 @@ def _join(path: Path, journals: tuple[tuple[str, str], ...]) -> Rows:
     header = folder.header
     lead = lead_metric(header.metrics)
     twins = next((metric for metric in header.metrics if metric.id == "over_refusal"), None)
+    alike = _Alike()
     rows = {
         case.id: Row(
-            case.id, case.question, case.category, case.population, [NONE] * header.draws, case.groups
+            case.id,
+            case.question,
+            alike.text(case.category),
+            case.population,
+            [NONE] * header.draws,
+            alike.texts(case.groups),
         )
         for case in folder.cases()
     }
     for draw in folder.draws():
         if draw.error is not None and not draw.absent and draw.case in rows:
             _set_state(rows[draw.case], draw.index, ERROR)
-    for score in folder.scores():
-        if score.case in rows:
-            row = rows[score.case]
-            _add(row, score, twins if row.population == "twins" and twins else lead)
+    for case, scores in groupby(folder.scores(), key=lambda score: score.case):
+        if (row := rows.get(case)) is not None:
+            row.results = {name: replace(found) for name, found in row.results.items()}
+            row.states = [*row.states]
+            for score in scores:
+                _add(row, score, twins if row.population == "twins" and twins else lead)
+            row.results, row.states = alike.results(row.results), alike.states(row.states)
     for judgement in folder.judgements():
         if judgement.case in rows and any(map(_invented, judgement.claims)):
             rows[judgement.case].invented += 1
     return Rows(list(rows.values()), lead, twins)
+
+
+class _Alike:
+    """Keeps once what is the same for many questions of a large run; nobody changes it any more."""
+
+    def __init__(self) -> None:
+        self._texts: dict[Any, Any] = {}
+        self._states: dict[tuple[str, ...], list[str]] = {}
+        self._single: dict[tuple[Any, ...], Result] = {}
+        self._results: dict[tuple[tuple[str, int], ...], dict[str, Result]] = {}
+
+    def text(self, text: str) -> str:
+        return str(self._texts.setdefault(text, text))
+
+    def texts(self, texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(self._texts.setdefault(texts, texts))
+
+    def states(self, states: list[str]) -> list[str]:
+        return self._states.setdefault(tuple(states), states)
+
+    def results(self, results: dict[str, Result]) -> dict[str, Result]:
+        for name, result in results.items():
+            if result.total in (0.0, result.scored):  # not a number like any other
+                results[name] = self._single.setdefault(astuple(result), result)
+        # Of two mappings with the very same results one will do.
+        found = tuple((name, id(result)) for name, result in results.items())
+        whole = all(result.total in (0.0, result.scored) for result in results.values())
+        return self._results.setdefault(found, results) if whole else results
 
 
 def _invented(claim: Claim) -> bool:
