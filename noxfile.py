@@ -207,6 +207,12 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session
+def benchmark(session: nox.Session) -> None:
+    """Speed and memory against their budgets, beside a bare aiohttp loop. Takes minutes; off by default."""
+    python(session, "benchmarks/speed.py", *session.posargs)
+
+
+@nox.session
 def faults(session: nox.Session) -> None:
     """Services that fail on purpose, runs killed at random moments: nothing is lost. ``-- long``: 60 kills.
 

@@ -132,7 +132,7 @@ def bodies(run_folder: Path, into: Path) -> Path:
         judged = json.dumps(json.loads(next(lines))["request"], separators=(",", ":"))
     number = judged.rpartition("item ")[2].partition("?")[0]
     asked = json.dumps({"question": "Where do I find item 0?"})
-    judged = judged.replace(f"item {number}", "item 0").replace(f"item-{number}", "item-0")
+    judged = judged.replace(f"tem {number}", "tem 0").replace(f"tem-{number}", "tem-0")
     into.write_text(f"{asked}\n{judged}\n", encoding="utf-8")
     return into
 

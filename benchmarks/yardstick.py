@@ -1,6 +1,6 @@
 """The same calls in a bare aiohttp loop: what asking costs where nothing is proved, scored or written down.
 
-Reads its bodies from a file: a line for the bot and a line for the judge, with ``item 0`` in them.
+Reads its bodies from a file: a line for the bot and a line for the judge, with ``item 0`` in them, in either case of the i.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ async def main(url: str, cases: int, at_once: int, asked: str, judged: str) -> N
 
         async def worker() -> None:
             for number in numbers:
-                await call("/answer", asked.replace("item 0", f"item {number}"))
-                await call("/v1/chat/completions", judged.replace("item 0", f"item {number}"))
+                await call("/answer", asked.replace("tem 0", f"tem {number}"))
+                await call("/v1/chat/completions", judged.replace("tem 0", f"tem {number}"))
 
         await asyncio.gather(*(worker() for _ in range(at_once)))
 

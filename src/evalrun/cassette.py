@@ -317,6 +317,8 @@ class Cassette:
 
     def use(self, book: Book, line: Exchange, address: Address | None) -> None:
         """Note that a request of ``address`` was answered by this line."""
+        if self.mode == "live":
+            return  # there are no others
         self._used[book].add((address, line.key))
 
     def _touch(self, line: Exchange) -> None:

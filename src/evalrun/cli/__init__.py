@@ -5,8 +5,6 @@ Each command imports what it needs inside its body, so that ``--help`` and ``--v
 
 from __future__ import annotations
 
-import traceback
-from importlib.metadata import version as installed_version
 from typing import Any
 
 import click
@@ -34,13 +32,15 @@ class _Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception:
+            import traceback
+
             echo(traceback.format_exc(), err=True)
             echo("evalrun: this is a fault of evalrun, not of your files", err=True)
             ctx.exit(ExitCode.FAULT)
 
 
 @click.group(cls=_Commands, context_settings=_CONTEXT)
-@click.version_option(installed_version("evalrun"), "-V", "--version", message="evalrun %(version)s")
+@click.version_option(None, "-V", "--version", package_name="evalrun", message="evalrun %(version)s")
 def main() -> None:
     """Measure a chatbot that answers from documents, and say how sure the numbers are."""
 
