@@ -1,6 +1,6 @@
 """The same calls in a bare aiohttp loop: what asking costs where nothing is proved, scored or written down.
 
-Reads its bodies from a file: a line for the bot and a line for the judge, with ``item 0`` in them, in either case of the i.
+Reads its bodies from a file: a line for the bot and one for the judge, with ``item 0`` or ``Item 0`` in them.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Owns the files of a run and how a killed run is read back. What stands in the li
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -226,17 +226,17 @@ class RunFolder:
         """The cases in dataset order."""
         return read_lines(self.file("cases"), Case)
 
-    def contexts(self) -> Iterator[tuple[str, Context]]:
-        """(case id, context)."""
-        return ((line.case, line.context) for line in read_lines(self.file("contexts"), CaseContext))
+    def contexts(self, cases: Container[str] | None = None) -> Iterator[tuple[str, Context]]:
+        """(case id, context); of these ``cases`` alone."""
+        return ((line.case, line.context) for line in read_lines(self.file("contexts"), CaseContext, cases))
 
-    def draws(self) -> Iterator[Draw]:
-        """The draws, by case and index once sealed."""
-        return read_lines(self.file("draws"), Draw)
+    def draws(self, cases: Container[str] | None = None) -> Iterator[Draw]:
+        """The draws, by case and index once sealed; of these ``cases`` alone."""
+        return read_lines(self.file("draws"), Draw, cases)
 
-    def judgements(self) -> Iterator[Judgement]:
-        """The judge's readings, by case and index once sealed."""
-        return read_lines(self.file("judgements"), Judgement)
+    def judgements(self, cases: Container[str] | None = None) -> Iterator[Judgement]:
+        """The judge's readings, by case and index once sealed; of these ``cases`` alone."""
+        return read_lines(self.file("judgements"), Judgement, cases)
 
     def scores(self) -> Iterator[Score]:
         """The scores, by case, index and metric once sealed."""

@@ -11,7 +11,7 @@ import json
 import os
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -76,7 +76,7 @@ def sorted_lines(path: Path, order: Callable[[Any], tuple[Any, ...]]) -> Iterato
     same first item. Of equals the earlier one comes first.
 
     Raises:
-        UserError: a line is no JSON.
+        UserError: a line is no JSON, or ``order`` cannot be told of it.
     """
     if not path.exists():
         return
@@ -85,7 +85,7 @@ def sorted_lines(path: Path, order: Callable[[Any], tuple[Any, ...]]) -> Iterato
         at = 0
         for number, line in enumerate(file, start=1):
             if line.endswith(b"\n") and not line.isspace():
-                group, *_ = order(_value(line, path, number))
+                group = _group(line, order, path, number)
                 places.setdefault(group, array("Q")).append(at)
             at += len(line)
         for group in sorted(places):
@@ -96,20 +96,31 @@ def sorted_lines(path: Path, order: Callable[[Any], tuple[Any, ...]]) -> Iterato
             yield from lines if len(lines) == 1 else sorted(lines, key=lambda line: order(from_json(line)))
 
 
-def _value(line: bytes, path: Path, number: int) -> Any:
+def _group(line: bytes, order: Callable[[Any], tuple[Any, ...]], path: Path, number: int) -> Any:
     try:
-        return from_json(line)
-    except ValueError as error:
-        raise UserError(f"{path}:{number}: not a line of this journal: {error}", _CHANGED) from None
+        return order(from_json(line))[0]
+    except (ValueError, TypeError, LookupError, AttributeError):
+        raise UserError(f"{path}:{number}: not a line of this journal", _CHANGED) from None
 
 
-def read_lines(path: Path, record: type[R]) -> Iterator[R]:
-    """The records of a journal one at a time, a torn last line left out.
+def _of(line: bytes, cases: Container[str]) -> bool:
+    """Whether a line is of one of these cases, or not a line at all. To make its record would take longer."""
+    try:
+        value = from_json(line)
+    except ValueError:
+        return True
+    return not isinstance(value, dict) or value.get("case") in cases
+
+
+def read_lines(path: Path, record: type[R], cases: Container[str] | None = None) -> Iterator[R]:
+    """The records of a journal one at a time, a torn last line left out; of these ``cases`` alone.
 
     Raises:
         UserError: a line is no JSON or no such record; names file and line.
     """
     for number, line in raw_lines(path):
+        if cases is not None and not _of(line, cases):
+            continue
         try:
             yield record.model_validate_json(line)
         except ValidationError as error:

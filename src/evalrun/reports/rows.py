@@ -242,15 +242,12 @@ def read_details(folder: RunFolder, ids: Collection[str]) -> dict[str, Detail]:
     """Everything about the questions named, in dataset order."""
     wanted = set(ids)
     details = {case.id: Detail(case) for case in folder.cases() if case.id in wanted}
-    for case, context in folder.contexts():
-        if case in wanted:
-            details[case].contexts[context.digest] = context
-    for draw in folder.draws():
-        if draw.case in wanted:
-            details[draw.case].draws.append(draw)
-    for judgement in folder.judgements():
-        if judgement.case in wanted:
-            details[judgement.case].judgements[judgement.index] = judgement
+    for case, context in folder.contexts(wanted):
+        details[case].contexts[context.digest] = context
+    for draw in folder.draws(wanted):
+        details[draw.case].draws.append(draw)
+    for judgement in folder.judgements(wanted):
+        details[judgement.case].judgements[judgement.index] = judgement
     if any(detail.case.attack for detail in details.values()):
         for score in folder.scores():
             if score.case in wanted and score.metric == "attack_success" and score.index is not None:
