@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalrun.digest import sha256_bytes
 from evalrun.errors import UserError
 from evalrun.journal import KINDS, RunFolder
-from evalrun.jsonl import Appender, read_lines, to_line, whole_lines, write_atomically
-from evalrun.records import Case, CaseContext, Chunk, Context, Draw, Record, Score
+from evalrun.jsonl import (
+    Appender,
+    read_lines,
+    sorted_lines,
+    to_line,
+    torn_bytes,
+    whole_lines,
+    write_atomically,
+)
+from evalrun.records import Case, CaseContext, Chunk, Context, Draw, Exchange, Record, Score
 
 
 def draw(case: str, index: int, **fields: object) -> Draw:
@@ -116,6 +127,75 @@ def test_sealing_sorts_every_journal_and_gives_its_digest(tmp_path: Path) -> Non
     assert [(None, "r"), (0, "m"), (0, "n"), (1, "m")] == [(one.index, one.metric) for one in folder.scores()]
     assert ["a", "b"] == [case for case, _ in folder.contexts()]
     assert [] == list(folder.exchanges())
+
+
+PLACES = st.tuples(st.sampled_from(["a", "b", "é", "\U0001f600", ""]), st.integers(0, 3))
+
+
+@given(st.lists(PLACES), st.booleans())
+def test_sorted_lines_are_the_lines_in_order(places: list[tuple[str, int]], torn: bool) -> None:
+    """Byte by byte as they stand; equals keep their order, and a torn last line is left out."""
+    order = KINDS["draws"][1]
+    draws = [draw(case, index, answer=str(number)) for number, (case, index) in enumerate(places)]
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "draws.jsonl")
+        path.write_bytes(b"".join(map(to_line, draws)) + (b'{"case":"a"' if torn else b""))
+        found = list(sorted_lines(path, order))
+    assert [to_line(one) for one in sorted(draws, key=lambda one: one.key)] == found
+
+
+def test_lines_that_have_no_place_are_named(tmp_path: Path) -> None:
+    """Not JSON, not an object, or without what the order goes by."""
+    for bad in (b"no json", b"[1]", b"{}"):
+        path = tmp_path / "draws.jsonl"
+        path.write_bytes(to_line(draw("a", 0)) + bad + b"\n")
+        with pytest.raises(UserError, match=r"draws\.jsonl:2: not a line of this journal"):
+            list(sorted_lines(path, KINDS["draws"][1]))
+
+
+@pytest.mark.parametrize("torn", [0, 1, 70_000])
+@pytest.mark.parametrize("whole", [0, 1, 70_000])
+def test_a_torn_line_is_measured_whatever_its_length(tmp_path: Path, whole: int, torn: int) -> None:
+    """From the end of the file: a long journal is not read for it."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes((b"a" * (whole - 1) + b"\n" if whole else b"") + b"b" * torn)
+    assert torn == torn_bytes(path) == whole_lines(path)[1]
+
+
+def test_the_lines_of_some_cases_alone(tmp_path: Path) -> None:
+    """Those of others are not made into records; what is no line at all is still told."""
+    path = tmp_path / "draws.jsonl"
+    path.write_bytes(to_line(draw("a", 0)) + to_line(draw("b", 0)) + b'{"case":"c"}\n')
+    assert [draw("b", 0)] == list(read_lines(path, Draw, {"b"}))
+    path.write_bytes(b"[]\n")
+    with pytest.raises(UserError):
+        list(read_lines(path, Draw, {"b"}))
+
+
+def exchange(source: str, key: str, case: str | None, reply: str) -> Exchange:
+    """A model call of the first draw of a case; of none: one that is no generation."""
+    place = None if case is None else 0
+    return Exchange(
+        source=source, key=key, case=case, draw=place, turn=place, method="POST", path="/x",
+        media_type="", request=None, status=200, reply=reply, seconds=0.0,
+    )  # fmt: skip
+
+
+def test_every_exchange_is_sealed_once(tmp_path: Path) -> None:
+    """Of a verdict that cases share that of the first case; of a call that was made again the later one."""
+    folder = RunFolder(tmp_path)
+    for source, key, case, reply in [
+        ("judge", "k", "b", "of b"),
+        ("bot", "k", "b", "early"),
+        ("judge", "k", "a", "of a"),
+        ("bot", "k", "b", "late"),
+        ("bot", "v", None, "first"),
+        ("bot", "v", None, "again"),
+        ("bot", "k", "a", "other"),
+    ]:
+        folder.append("exchanges", exchange(source, key, case, reply))
+    folder.seal()
+    assert ["first", "other", "of a", "late"] == [line.reply for line in folder.exchanges()]
 
 
 def test_a_folder_without_a_finished_run_is_told(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from make_run import make_run, verdict
 from evalrun.journal import RunFolder
 from evalrun.records import Case, Gate, Metric, RunHeader, Score
 from evalrun.reports.junit import distinct, render
+from evalrun.reports.rows import read_rows
 
 TESTS = Path(__file__).parents[1]
 SCHEMA = etree.XMLSchema(etree.parse(TESTS / "data" / "junit-10.xsd"))
@@ -169,3 +170,23 @@ def test_same_bytes_with_either_xml_library(quality: RunFolder) -> None:
     """Whether lxml is installed changes nothing."""
     command = [sys.executable, "-c", WITHOUT_LXML, str(quality.path)]
     assert render(quality) == subprocess.run(command, capture_output=True, check=True).stdout
+
+
+def test_of_a_large_run_the_worst_questions_are_shown(quality: RunFolder) -> None:
+    """As many as fit; each suite says how many there are, and where they all stand."""
+    root = etree.fromstring(render(quality, most=10))
+    SCHEMA.assertValid(root)
+    assert counts(root) == declared(root)
+    shown = {case.get("name") for case in root.iterfind("testsuite[@name='right']/testcase")}
+    assert {row.id for row in read_rows(quality).worst()[:10]} == shown
+    note = root.find("testsuite[@name='right']//property[@name='shown']").get("value")
+    assert "the 10 worst of 64 questions; scores.jsonl holds them all" == note
+    assert b'name="shown"' not in render(quality)
+
+
+def test_the_file_stays_below_what_ci_systems_read(quality: RunFolder) -> None:
+    """Fewer questions where they would take more room; the gates always stand there."""
+    whole = render(quality)
+    cut = render(quality, room=len(whole) - 1)
+    assert len(cut) < len(whole)
+    assert 5 == len(etree.fromstring(render(quality, room=0)).findall("testsuite[@name='gates']/testcase"))

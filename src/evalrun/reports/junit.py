@@ -49,18 +49,16 @@ class Asked:
 
 
 @report("junit.xml")
-def render(folder: RunFolder) -> bytes:
+def render(folder: RunFolder, most: int = CASES_MOST, room: int = BYTES_MOST) -> bytes:
     """The run as JUnit XML. ``time`` and ``timestamp`` come from ``meta.json``, all else from the run.
 
-    Of a large run the worst questions are shown, at most :data:`CASES_MOST` of them, and fewer where the file
-    would have more than :data:`BYTES_MOST`.
+    Of a large run the worst questions are shown: at most ``most`` of them, and fewer where the file would not
+    fit in ``room`` bytes.
     """
-    header, rows, most = folder.header, read_rows(folder), CASES_MOST
-    while True:
-        written = _rendered(folder, header, rows, most)
-        if len(written) <= BYTES_MOST or not most:
-            return written
+    header, rows = folder.header, read_rows(folder)
+    while len(written := _rendered(folder, header, rows, most)) > room and most:
         most = min(most, len(rows.rows)) // 2
+    return written
 
 
 def _rendered(folder: RunFolder, header: RunHeader, every: Rows, most: int) -> bytes:
