@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 import httpx
 from pydantic import Field
@@ -398,6 +400,49 @@ class Cassette:
         return sum(found) / len(found) if found else None
 
 
+class _Shared(NamedTuple):
+    """A reply that other draws may share. What was asked is left out: who shares it asks the same."""
+
+    address: Address | None
+    media_type: str
+    status: int
+    reply: str
+    seconds: float
+    finish: str | None
+    adapted: tuple[str, ...]
+
+    @classmethod
+    def of(cls, line: Exchange) -> _Shared:
+        return cls(
+            address_of(line),
+            sys.intern(line.media_type),
+            line.status,
+            line.reply,
+            line.seconds,
+            line.finish,
+            line.adapted,
+        )
+
+    def line(self, source: str, key: str, method: str, path: str, request: Any) -> Exchange:
+        case, draw, turn = self.address or (None, None, None)
+        return Exchange(
+            source=source,
+            key=key,
+            case=case,
+            draw=draw,
+            turn=turn,
+            method=method,
+            path=path,
+            media_type=self.media_type,
+            request=request,
+            status=self.status,
+            reply=self.reply,
+            seconds=self.seconds,
+            finish=self.finish,
+            adapted=self.adapted,
+        )
+
+
 class CassetteTransport(httpx.AsyncBaseTransport):
     """Carries the model calls of one book: from the cassette, or from upstream and into it.
 
@@ -420,13 +465,13 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         self._observe = observe
         self._base_path = base_path.rstrip("/")
         self._occurrences: dict[Address, dict[str, int]] = {}
-        self._flights: dict[str, asyncio.Lock] = {}
-        self._shared: dict[str, Exchange] = {}
+        self._flights: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._shared: dict[str, _Shared] = {}
 
     def know(self, lines: Iterable[Exchange]) -> None:
         """Replies of an earlier session, which later requests share as if they had just come."""
         for line in lines:
-            self._shared.setdefault(line.key, line)
+            self._shared.setdefault(line.key, _Shared.of(line))
             self.cassette.use(self.book, line, address_of(line))
 
     def begin(self, address: Address) -> None:
@@ -454,12 +499,12 @@ class CassetteTransport(httpx.AsyncBaseTransport):
             return await self._answer(request, path, body, key, address)
         async with self._flights.setdefault(key, asyncio.Lock()):
             if key in self._shared:
-                return _response(self._share(key, address), request)
+                return _response(self._share(request.method, path, body, key, address), request)
             return await self._answer(request, path, body, key, address)
 
-    def _share(self, key: str, address: Address | None) -> Exchange:
+    def _share(self, method: str, path: str, body: Any, key: str, address: Address | None) -> Exchange:
         """A verdict that several draws share is kept under the smallest of their addresses."""
-        line = self._shared[key]
+        line = self._shared[key].line(self.book, key, method, path, without_empty(body))
         kept = address_of(line)
         if address is not None and kept is not None and address < kept and self.cassette.mode != "replay":
             line = line.model_copy(update=address._asdict())
@@ -470,7 +515,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
 
     def _seen(self, line: Exchange, address: Address | None) -> None:
         if self.book == "judge":
-            self._shared[line.key] = line
+            self._shared[line.key] = _Shared.of(line)
         self.cassette.use(self.book, line, address)
         self._observe(line)
 
@@ -538,7 +583,8 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """Close what connects upstream."""
+        """Close what connects upstream, and forget what was said."""
+        self._shared.clear()
         if self._upstream is not None:
             await self._upstream.aclose()
 

@@ -90,7 +90,8 @@ class Pipeline:
     kept: Kept = field(default_factory=Kept)
     stop: Stop = field(default_factory=Stop)
     tally: Tally = field(default_factory=Tally)
-    _contexts: set[tuple[str, str]] = field(default_factory=set)
+    _contexts: dict[str, set[str]] = field(default_factory=dict)
+    _written: Counter[str] = field(default_factory=Counter)
     _outlook: Outlook | None = None
     _bot: Circuit = field(default_factory=lambda: Circuit("the bot, or the model behind it,"))
     _judges: Circuit = field(default_factory=lambda: Circuit("the judge"))
@@ -99,7 +100,9 @@ class Pipeline:
         """Every draw of the plan, judged as soon as it exists (when recording: after the last answer)."""
         plan = self.plan
         self.folder.rewrite("cases", plan.cases)
-        self._contexts = set(self.kept.lines)
+        for case, digest in self.kept.lines:
+            self._contexts.setdefault(case, set()).add(digest)
+        self._written = Counter(case for case, _ in self.kept.draws)
         if self.progress.live:
             gates = () if plan.partial else plan.config.gates
             labelled = bool(plan.labels)
@@ -203,12 +206,15 @@ class Pipeline:
 
     def _write(self, case: Case, drawn: Drawn) -> None:
         """Write a new draw down, last of all: where it stands, all stands that it was made of."""
-        context = drawn.context
+        known, context = self._contexts.setdefault(case.id, set()), drawn.context
         for used in (*drawn.earlier, *([context] if context is not None else [])):
-            if (case.id, used.digest) not in self._contexts:
-                self._contexts.add((case.id, used.digest))
+            if used.digest not in known:
+                known.add(used.digest)
                 self.folder.append("contexts", CaseContext(case=case.id, context=used))
         self.folder.append("draws", drawn.draw)
+        self._written[case.id] += 1
+        if self._written[case.id] == self.plan.config.draws:
+            del self._contexts[case.id], self._written[case.id]
 
     def _note(self, case: Case, drawn: Drawn) -> None:
         draw = drawn.draw
