@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -153,9 +153,7 @@ class Pipeline:
             await answered.put(None)
 
     async def _ask_all(self, answered: asyncio.Queue[Sample | None]) -> None:
-        every = range(self.plan.config.draws)
-        planned = ((case, index) for case in self.plan.cases for index in every)
-        work = ((case, index) for case, index in planned if (case.id, index) not in self.kept.draws)
+        work = ((case, index) for case, index in self._planned() if (case.id, index) not in self.kept.draws)
         # A bot that passes no seed on can only be matched to its model calls one at a time, in order.
         workers = self.plan.config.target.limits.concurrency if self.concurrent else 1
 
@@ -169,14 +167,16 @@ class Pipeline:
                 self._write(case, drawn)
                 await self._settle(case, drawn, answered)
 
-        kept = ((case, (case.id, index)) for case in self.plan.cases for index in every if self.kept.draws)
-        for case, key in kept:
-            if (drawn := self.kept.draws.get(key)) is not None:
+        for case, index in self._planned() if self.kept.draws else ():
+            if (drawn := self.kept.draws.get((case.id, index))) is not None:
                 await self._settle(case, drawn, answered)
         async with asyncio.TaskGroup() as tasks:
             for _ in range(workers):
                 tasks.create_task(worker())
         self.tally.ended = self.ended()
+
+    def _planned(self) -> Iterator[tuple[Case, int]]:
+        return ((case, index) for case in self.plan.cases for index in range(self.plan.config.draws))
 
     def _gone(self) -> str:
         """Why asking on is of no use, or of none yet: without a judge, answers would wait for one."""
