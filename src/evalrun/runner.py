@@ -27,7 +27,7 @@ from evalrun.models import model, split_spec
 from evalrun.pipeline import Answering, Pipeline, Progress, Stop
 from evalrun.planning import Plan, target_of
 from evalrun.records import Begun, Context, Exchange, Meta
-from evalrun.reports import prepare, write_reports
+from evalrun.reports import report, write_reports
 from evalrun.resuming import Kept, begun_of, check_same, kept_of, settle
 from evalrun.sampler import Drawn, Sampler
 from evalrun.settings import DEFAULT_OLLAMA
@@ -222,7 +222,7 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
             tap=tap.url if tap else "",
             fresh_cache=plan.mode == "record",
         )
-        loading = asyncio.create_task(asyncio.to_thread(prepare))  # while it starts
+        loading = asyncio.create_task(asyncio.to_thread(_load_reports))  # while it starts
         try:
             url, ended = (await stack.enter_async_context(process)).url, process.ended
         finally:
@@ -239,6 +239,15 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
     made: Target = kind(options, setting)
     stack.push_async_callback(made.close)
     return _Bot(tap, made, lambda: ended() or made.ended())
+
+
+def _load_reports() -> None:
+    """What a run needs after its last answer, and would then have to wait for."""
+    from evalrun.reports.console import print_run
+    from evalrun.reports.html import template
+
+    report.load()
+    assert template() and print_run
 
 
 def _judge(

@@ -7,7 +7,6 @@ others. A report only shows what the run folder holds; numbers and verdicts are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import TypeAlias
 
 from evalrun.errors import ReportError, UserError
@@ -18,15 +17,6 @@ from evalrun.registry import Registry
 Render: TypeAlias = Callable[[RunFolder], bytes]
 
 report: Registry[Render] = Registry("report", "evalrun.reports")
-
-
-def prepare() -> None:
-    """Load what :func:`write_reports` and the console need: to be called where a run waits anyway."""
-    from evalrun.reports.html import template
-
-    report.load()
-    template()
-    import_module("evalrun.reports.console")
 
 
 def write_reports(folder: RunFolder) -> list[ReportError]:
