@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -243,11 +244,11 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
 
 def _load_reports() -> None:
     """What a run needs after its last answer, and would then have to wait for."""
-    from evalrun.reports.console import print_run
     from evalrun.reports.html import template
 
     report.load()
-    assert template() and print_run
+    template()
+    import_module("evalrun.reports.console")
 
 
 def _judge(

@@ -84,7 +84,7 @@ def _stem(word: str) -> str:
     return word
 
 
-@lru_cache(maxsize=256)  # each claim of an answer is held against the same context
+@lru_cache(maxsize=32)  # each claim of an answer is held against the same context
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip("'") for word in _WORD.findall(folded(text)) if word.strip("'"))
 
