@@ -91,8 +91,11 @@ class _Vocabulary:
     @cached_property
     def numbers(self) -> set[str]:
         numbers = {_digits(number) for number in re.findall(r"\d+(?:[.,:]\d+)*", self.text)}
-        numbers |= {part for number in numbers for part in re.split(r"[.:]", number)}
-        return numbers | {_WORD_NUMBERS[word] for word in self.words if word in _WORD_NUMBERS}
+        return numbers | {part for number in numbers for part in re.split(r"[.:]", number)}
+
+    @cached_property
+    def spelt(self) -> set[str]:
+        return {_WORD_NUMBERS[word] for word in self.words if word in _WORD_NUMBERS}
 
     @cached_property
     def initials(self) -> str:
@@ -101,7 +104,8 @@ class _Vocabulary:
 
     def holds(self, term: str) -> bool:
         if term[0].isdigit():
-            return _digits(term) in self.numbers
+            number = _digits(term)
+            return number in self.numbers or number in self.spelt
         word = _bare(term.casefold())
         if word in self.words or (len(word) > 4 and re.sub(r"[\W_]+", "", word) in self.squeezed):
             return True
