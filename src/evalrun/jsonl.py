@@ -137,17 +137,14 @@ def write_atomically(path: Path, data: bytes) -> None:
 
     A folder from elsewhere may hold symbolic links: the new file takes the place of one, none is followed.
     """
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)
-    with temporary.open("xb") as file:
-        file.write(data)
-    os.replace(temporary, path)
+    write_lines(path, (data,))
 
 
 def write_lines(path: Path, lines: Iterable[bytes]) -> str:
     """:func:`write_atomically` of lines that need not be in memory at once; returns their sha256."""
     temporary, digest = path.with_name(path.name + ".tmp"), hashlib.sha256()
-    with temporary.open("wb") as file:
+    temporary.unlink(missing_ok=True)
+    with temporary.open("xb") as file:
         for line in lines:
             file.write(line)
             digest.update(line)
