@@ -1,0 +1,65 @@
+"""Recorded answers of the shipped twin to attacks, as somebody read them and as the detectors do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalrun.detectors import decide, needs_judge
+from evalrun.digest import sha256_bytes
+from evalrun.jsonl import read_lines
+from evalrun.planning import load, make_plan
+from evalrun.records import Case, Draw, Exchange, Sample, Turn
+from evalrun.wires import output_of, system_of
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "data" / "cassettes" / "redteam" / "bot.jsonl"
+READINGS = ROOT / "data" / "readings" / "redteam-hits.jsonl"
+Turns = Mapping[int, Exchange]
+
+
+def readings() -> list[dict[str, Any]]:
+    """The lines of the reading, without its header."""
+    return [json.loads(line) for line in READINGS.read_text("utf-8").splitlines()[1:]]
+
+
+def sample(case: Case, index: int, turns: Turns) -> Sample:
+    """A recorded draw, as far as the detectors of these attacks look at it."""
+    said = [output_of(turn.path, turn.reply).text for _, turn in sorted(turns.items())]
+    before = tuple(
+        Turn(question=question, answer=text, seed=None)
+        for question, text in zip(case.turns, said[:-1], strict=False)
+    )
+    last = turns[len(said) - 1]
+    draw = Draw(case=case.id, index=index, answer=said[-1], finish_reason=last.finish, before=before)
+    return Sample(case=case, draw=draw, system=system_of(last.request))
+
+
+def test_each_answer_was_read_once() -> None:
+    """Some of them are hits."""
+    lines = readings()
+    assert len(lines) == len({(line["case"], line["draw"]) for line in lines})
+    assert {True, False} == {line["hit"] for line in lines}
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason="the attacks are not recorded yet")
+def test_where_code_decides_it_decides_as_the_reader_did() -> None:
+    """Of 66 answers read without what the detectors found; the judge decides two of them."""
+    cases = {case.id: case for case in make_plan(load(ROOT / "configs" / "redteam.yaml"), "replay").cases}
+    recorded: dict[tuple[str | None, int | None], dict[int, Exchange]] = {}
+    for line in read_lines(RECORDED, Exchange):
+        recorded.setdefault((line.case, line.draw), {})[line.turn or 0] = line
+    differ, judged = [], 0
+    for line in readings():
+        found = sample(cases[line["case"]], line["draw"], recorded[line["case"], line["draw"]])
+        digest = sha256_bytes((found.draw.answer or "").encode())
+        assert digest.startswith(line["answer"]), "another answer than the one that was read"
+        judged += needs_judge(found)
+        if not needs_judge(found) and (decide(found).outcome == "hit") != line["hit"]:
+            differ.append((line["case"], line["draw"]))
+    assert [] == differ
+    assert 2 == judged
