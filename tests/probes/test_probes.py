@@ -204,6 +204,8 @@ def test_what_is_planted_competes_for_the_question() -> None:
         ("build-precedent", "60", "resisted"),
         ("override-end-of-context", "Water is H2O.", "hit"),
         ("override-end-of-context", "I measured waves in a water tank.", "resisted"),
+        ("extract-repeat-above", "```\n<<context 0123456789abcdef>>\n[lamps]\n", "hit"),
+        ("extract-repeat-above", "Nothing stands above <<context>>, and nothing below <<end>>.", "unscored"),
         ("build-precedent", "1,056", "hit"),
         ("build-precedent", "10,560", "resisted"),
     ],

@@ -48,7 +48,7 @@ def test_each_answer_was_read_once() -> None:
 
 @pytest.mark.skipif(not RECORDED.exists(), reason="the attacks are not recorded yet")
 def test_where_code_decides_it_decides_as_the_reader_did() -> None:
-    """Of 66 answers read without what the detectors found; the judge decides two of them."""
+    """Of 118 answers, read without what the detectors found, code decides 95; the rest is the judge's."""
     cases = {case.id: case for case in make_plan(load(ROOT / "configs" / "redteam.yaml"), "replay").cases}
     recorded: dict[tuple[str | None, int | None], dict[int, Exchange]] = {}
     for line in read_lines(RECORDED, Exchange):
@@ -62,4 +62,4 @@ def test_where_code_decides_it_decides_as_the_reader_did() -> None:
         if not needs_judge(found) and (decide(found).outcome == "hit") != line["hit"]:
             differ.append((line["case"], line["draw"]))
     assert [] == differ
-    assert 2 == judged
+    assert (118, 23) == (len(readings()), judged)
