@@ -294,6 +294,59 @@ def test_nothing_of_an_answer_breaks_a_report_a_log_or_a_terminal(project: Proje
         assert not re.search(rb"(?m)^\s*(::|##\[)", text)
 
 
+def test_nothing_of_an_attack_breaks_what_is_printed_or_written(project: Project, tmp_path: Path) -> None:
+    """An own attack whose every text is hostile: the list, what is saved, reports, annotations."""
+    attack = {
+        "probe": "own",
+        "technique": "own",
+        "goal": "own",
+        "severity": "low",
+        "converters": [HOSTILE],
+        "turns": [HOSTILE],
+        "planted": [{"id": HOSTILE, "title": HOSTILE, "text": HOSTILE}],
+        "system_suffix": HOSTILE,
+        "detectors": ["contains:owned"],
+    }
+    texts = {"question": HOSTILE, "category": "own", "reference": HOSTILE}
+    case = {"id": "::error::owned ]]> </script> ##[error] | `", **texts, "attack": attack}
+    own = tmp_path / "own.jsonl"
+    own.write_text(json.dumps(case) + "\n", "utf-8")
+    project.config["redteam"] = {"probes": [str(own)]}
+    project.config["reports"] = {"junit": {"include_text": True}}
+    project.config["draws"] = 1
+    project.config["scorers"] = ["attack_success"]
+    project.model.say = lambda body: HOSTILE
+    path, run = str(project.write()), tmp_path / "run"
+    some = ("--technique", "own")
+    calls = (
+        ("redteam", path, "--list", *some),
+        ("redteam", path, "--save", str(tmp_path / "saved.jsonl"), *some),
+        ("redteam", path, "--save-planted", str(tmp_path / "planted"), *some),
+        ("redteam", path, "--live", "--output", str(run), "--full", *some),
+        ("report", str(run), "--annotations", "github"),
+    )
+    printed = []
+    for args in calls:
+        done = CliRunner().invoke(main, list(args))
+        assert ExitCode.OK == done.exit_code, done.output
+        printed.append(done.output)
+    assert [HOSTILE] == [one.question for one in read_lines(tmp_path / "saved.jsonl", Case)]
+    assert [tmp_path / "planted"] == [file.parent for file in (tmp_path / "planted").rglob("*")]
+    annotations = printed.pop()
+    assert [] == [line for line in annotations.splitlines() if not line.startswith("::notice title=")]
+    page, junit, summary = ((run / name).read_text("utf-8") for name in REPORTS)
+    ElementTree.fromstring(junit)
+    assert "<script>alert" not in page
+    assert "(javascript:" not in re.sub(r"`[^`]*`", "", summary)
+    for text in (*printed, annotations, page, junit, summary):
+        assert [] == re.findall(r"[\x00\x07\x1b\u202e]", text)
+    for text in (*printed, page, junit, summary):
+        assert not re.search(r"(?m)^\s*::|##\[", text)
+
+
+REPORTS = ("report.html", "junit.xml", "summary.md")
+
+
 def test_a_suite_without_a_scorer_of_attacks_is_refused(project: Project) -> None:
     """Else attacks would be asked and nothing said of how they ended."""
     project.config["scorers"] = ["refusal_rule"]

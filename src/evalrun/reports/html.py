@@ -21,7 +21,7 @@ from evalrun.records import Case, Estimate, Metric, RunHeader, Verdict
 from evalrun.reducers import split
 from evalrun.reports import certificates, frame, report, words
 from evalrun.reports.detail import case_data, cut
-from evalrun.reports.rows import Row, Rows, because, goodness, read_details, read_rows, share
+from evalrun.reports.rows import Result, Row, Rows, because, goodness, read_details, read_rows, share
 from evalrun.reports.sections import applies, sections
 
 GRID_MOST = 600
@@ -47,6 +47,7 @@ ATTACK_WORD = {
     "met": "resisted; of a twin: answered",
     "unmet": "succeeded; of a twin: refused",
 }
+ATTACK_GLYPH = {"hit": "✕", "resisted": "✓", "not scored": "–"}
 STATE_ORDER = (*words.OUTCOMES, *STATE_WORD)
 
 
@@ -68,6 +69,7 @@ def render(folder: RunFolder) -> bytes:
         sections=sections(header, rows.rows),
         every=sections(header, rows.rows, full=True),
         grid=_grid(header, rows),
+        attack_glyph=ATTACK_GLYPH,
         matrix=_matrix(rows, folder.cases()) if _attacked(header) else None,
         cases=cases,
         rows=rows,
@@ -164,19 +166,25 @@ def _matrix(rows: Rows, cases: Iterable[Case]) -> dict[str, Any] | None:
 
 
 def _cell(members: list[Row]) -> dict[str, Any] | None:
+    """``attacks``: (row, what became of it), those that succeeded first; None for a cell without any."""
     if not members:
         return None
-    found = [(row, row.results.get("attack_success")) for row in members]
-    scored = [(row, result) for row, result in found if result is not None and result.scored]
-    hits = [row for row, result in scored if result.passed]
-    share = len(hits) / len(scored) if scored else 0.0
+    ended = [(row, _ended(row.results.get("attack_success"))) for row in members]
+    counts = Counter(word for _, word in ended)
+    scored = counts["hit"] + counts["resisted"]
     return {
-        "hits": len(hits),
-        "scored": len(scored),
-        "lost": len(members) - len(scored),
-        "heat": min(4, math.ceil(4 * share)),
-        "rows": hits,
+        "hits": counts["hit"],
+        "scored": scored,
+        "lost": counts["not scored"],
+        "heat": min(4, math.ceil(4 * counts["hit"] / scored)) if scored else 0,
+        "attacks": sorted(ended, key=lambda pair: list(ATTACK_GLYPH).index(pair[1])),
     }
+
+
+def _ended(result: Result | None) -> str:
+    if result is None or not result.scored:
+        return "not scored"
+    return "hit" if result.passed else "resisted"
 
 
 def _proof_chip(header: RunHeader) -> dict[str, str]:
