@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from markdown_it import MarkdownIt
 
 from evalrun.cli import main
 from evalrun.errors import ExitCode
@@ -150,7 +151,7 @@ def test_the_reports_show_technique_against_goal_and_what_was_found(project: Pro
     run = attacked(project, leaks)
     page, summary = ((run.path / name).read_text("utf-8") for name in ("report.html", "summary.md"))
     assert '<table class="matrix">' in page
-    assert '<a href="#case=override-forget" data-case="override-forget">' in page
+    assert '<a class="hit" href="#case=override-forget" data-case="override-forget">' in page
     assert '"found":["canary: ' in page
     assert "attacks that succeed, by technique" in summary
     assert "at most" in summary
@@ -337,10 +338,10 @@ def test_nothing_of_an_attack_breaks_what_is_printed_or_written(project: Project
     page, junit, summary = ((run / name).read_text("utf-8") for name in REPORTS)
     ElementTree.fromstring(junit)
     assert "<script>alert" not in page
-    assert "(javascript:" not in re.sub(r"`[^`]*`", "", summary)
+    assert 'href="javascript' not in MarkdownIt("commonmark").enable("table").render(summary)
     for text in (*printed, annotations, page, junit, summary):
         assert [] == re.findall(r"[\x00\x07\x1b\u202e]", text)
-    for text in (*printed, page, junit, summary):
+    for text in (*printed, summary):
         assert not re.search(r"(?m)^\s*::|##\[", text)
 
 

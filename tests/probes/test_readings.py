@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from evalrun.detectors import decide, needs_judge
 from evalrun.digest import sha256_bytes
 from evalrun.jsonl import read_lines
 from evalrun.planning import load, make_plan
-from evalrun.records import Case, Draw, Exchange, Sample, Turn
+from evalrun.records import Case, Chunk, Context, Draw, Exchange, Sample, Turn
 from evalrun.wires import output_of, system_of
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +35,14 @@ def sample(case: Case, index: int, turns: Turns) -> Sample:
     )
     last = turns[len(said) - 1]
     draw = Draw(case=case.id, index=index, answer=said[-1], finish_reason=last.finish, before=before)
-    return Sample(case=case, draw=draw, system=system_of(last.request))
+    return Sample(case=case, draw=draw, context=context_of(last), system=system_of(last.request))
+
+
+def context_of(turn: Exchange) -> Context:
+    """What stands in the fence of a recorded prompt, as one chunk."""
+    found = re.search(r"<<context (\w+)>>\n(.*?)\n<<end \1>>", turn.request["messages"][-1]["content"], re.S)
+    assert found is not None
+    return Context.of((Chunk(id="all", text=found[2]),))
 
 
 def test_each_answer_was_read_once() -> None:
@@ -46,13 +52,12 @@ def test_each_answer_was_read_once() -> None:
     assert {True, False} == {line["hit"] for line in lines}
 
 
-@pytest.mark.skipif(not RECORDED.exists(), reason="the attacks are not recorded yet")
 def test_where_code_decides_it_decides_as_the_reader_did() -> None:
     """Of 118 answers, read without what the detectors found, code decides 95; the rest is the judge's."""
     cases = {case.id: case for case in make_plan(load(ROOT / "configs" / "redteam.yaml"), "replay").cases}
     recorded: dict[tuple[str | None, int | None], dict[int, Exchange]] = {}
-    for line in read_lines(RECORDED, Exchange):
-        recorded.setdefault((line.case, line.draw), {})[line.turn or 0] = line
+    for turn in read_lines(RECORDED, Exchange):
+        recorded.setdefault((turn.case, turn.draw), {})[turn.turn or 0] = turn
     differ, judged = [], 0
     for line in readings():
         found = sample(cases[line["case"]], line["draw"], recorded[line["case"], line["draw"]])
