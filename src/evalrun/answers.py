@@ -46,6 +46,7 @@ class Answers:
     dataset_digest: str = ""
     partial: str | None = None
     recorded: tuple[str, str] | None = None
+    not_exercised: int = 0
 
     async def draw(self, case: Case, index: int) -> Drawn:
         """One draw, as it was answered."""
@@ -115,6 +116,7 @@ def answers_of(folder: RunFolder) -> Answers:
         dataset_digest=header.dataset.digest,
         partial=header.partial,
         recorded=header.recorded,
+        not_exercised=header.not_exercised,
     )
 
 

@@ -29,6 +29,7 @@ from evalrun.digest import tagged
 from evalrun.errors import InputError, Problem, RecordingError
 from evalrun.jsonl import Appender, pretty_json, read_lines, to_line, write_atomically
 from evalrun.records import Exchange, Record
+from evalrun.redaction import open_query
 from evalrun.wires import Asked, asked, bytes_of, is_generation, output_of, same_path, text_of, wire_of
 
 Mode = Literal["replay", "record", "live"]
@@ -196,6 +197,11 @@ def address_of(line: Exchange) -> Address | None:
     return Address(line.case, line.draw, line.turn)
 
 
+def belongs_to_a_draw(line: Exchange) -> bool:
+    """Whether a line is of a call that makes an answer: a model's, or the bot's own."""
+    return address_of(line) is not None or is_generation(line.path)
+
+
 def line_order(line: Exchange) -> tuple[Any, ...]:
     """Calls that are no generations first, then by case, draw, turn and key."""
     return (line.case is not None, line.case or "", line.draw or 0, line.turn or 0, line.key)
@@ -226,6 +232,7 @@ class Cassette:
         self.misses: list[Miss] = []
         self.spent: dict[Book, Spent] = {book: Spent() for book in BOOKS}
         self.replayed = 0
+        self.stood_in: set[Address] = set()
         self._about = about or {}
         self._lines: dict[Book, _Lines] = {book: _Lines() for book in BOOKS}
         self._appenders: dict[Book, Appender] = {}
@@ -326,6 +333,8 @@ class Cassette:
     def _touch(self, line: Exchange) -> None:
         if wire := wire_of(line.path):
             self._touched[line.source] = wire.name, asked(line.path, line.request)
+        elif address_of(line) is not None:
+            self._touched[line.source] = "bot", Asked()
 
     def close(self, *, whole: bool = False) -> None:
         """Sort what is recorded and put it in place; write ``source.json``.
@@ -395,8 +404,8 @@ class Cassette:
         return (min(days), max(days)) if days else None
 
     def seconds_of(self, book: Book) -> float | None:
-        """Mean recorded seconds of a generation; None without any."""
-        found = [line.seconds for line in self._lines[book].by_key.values() if is_generation(line.path)]
+        """Mean recorded seconds of a call of a draw; None without any."""
+        found = [line.seconds for line in self._lines[book].by_key.values() if belongs_to_a_draw(line)]
         return sum(found) / len(found) if found else None
 
 
@@ -447,7 +456,8 @@ class CassetteTransport(httpx.AsyncBaseTransport):
     """Carries the model calls of one book: from the cassette, or from upstream and into it.
 
     Every exchange that carried a reply is handed to ``observe``. Requests of the same address and body are
-    told apart by their occurrence; :meth:`begin` starts the count of an address anew.
+    told apart by their occurrence; :meth:`begin` starts the count of an address anew. ``own``: these are the
+    calls to the bot itself; whatever is asked for a draw belongs to it, and the query of a URL counts.
     """
 
     def __init__(
@@ -458,15 +468,22 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         observe: Callable[[Exchange], None] = lambda line: None,
         *,
         base_path: str = "",
+        own: bool = False,
     ) -> None:
         self.cassette = cassette
         self.book: Book = book
         self._upstream = upstream
         self._observe = observe
         self._base_path = base_path.rstrip("/")
+        self._own = own
+        self._attempts: dict[Address, list[Exchange]] = {}
         self._occurrences: dict[Address, dict[str, int]] = {}
         self._flights: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._shared: dict[str, _Shared] = {}
+
+    def connect(self, upstream: httpx.AsyncBaseTransport) -> None:
+        """What it asks where there is no line."""
+        self._upstream = upstream
 
     def know(self, lines: Iterable[Exchange]) -> None:
         """Replies of an earlier session, which later requests share as if they had just come."""
@@ -475,8 +492,13 @@ class CassetteTransport(httpx.AsyncBaseTransport):
             self.cassette.use(self.book, line, address_of(line))
 
     def begin(self, address: Address) -> None:
-        """A new attempt of a draw: identical requests count from 0 again."""
+        """A new attempt of a draw: identical requests count from 0 again, what was seen proves nothing."""
         self._occurrences.pop(address, None)
+        self._attempts.pop(address, None)
+
+    def seen(self, address: Address) -> tuple[Exchange, ...]:
+        """The bot's calls of a draw's last attempt, in order; forgets them."""
+        return tuple(self._attempts.pop(address, ()))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Replay or forward one request.
@@ -486,8 +508,8 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         """
         raw = await request.aread()
         body = _json_or_text(raw)
-        path = same_path(urlsplit(str(request.url)).path.removeprefix(self._base_path))
-        address = ADDRESS.get() if is_generation(path) else None
+        path = self._path(request)
+        address = ADDRESS.get() if self._own or is_generation(path) else None
         key = exchange_key(
             request.method,
             path,
@@ -502,6 +524,11 @@ class CassetteTransport(httpx.AsyncBaseTransport):
                 return _response(self._share(request.method, path, body, key, address), request)
             return await self._answer(request, path, body, key, address)
 
+    def _path(self, request: httpx.Request) -> str:
+        url = urlsplit(str(request.url))
+        path, query = same_path(url.path.removeprefix(self._base_path)), open_query(url.query)
+        return f"{path}?{query}" if self._own and query else path
+
     def _share(self, method: str, path: str, body: Any, key: str, address: Address | None) -> Exchange:
         """A verdict that several draws share is kept under the smallest of their addresses."""
         line = self._shared[key].line(self.book, key, method, path, without_empty(body))
@@ -509,13 +536,15 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         if address is not None and kept is not None and address < kept and self.cassette.mode != "replay":
             line = line.model_copy(update=address._asdict())
             self.cassette.store(self.book, line)
-            self._seen(line, address)
+            self._note(line, address)
         self.cassette.use(self.book, line, address)
         return line
 
-    def _seen(self, line: Exchange, address: Address | None) -> None:
+    def _note(self, line: Exchange, address: Address | None) -> None:
         if self.book == "judge":
             self._shared[line.key] = _Shared.of(line)
+        elif address is not None:
+            self._attempts.setdefault(address, []).append(line)
         self.cassette.use(self.book, line, address)
         self._observe(line)
 
@@ -525,7 +554,9 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         line = self.cassette.find(self.book, address, key)
         if line is not None and self.cassette.mode != "live":
             self.cassette.replayed += 1
-            self._seen(line, address)
+            if self._own and address is not None:
+                self.cassette.stood_in.add(address)
+            self._note(line, address)
             return _response(line, request)
         if not self.cassette.may_ask(self.book, address) or self._upstream is None:
             raise RecordingMiss(self.cassette.miss(self.book, address, path, body))
@@ -571,7 +602,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
                 adapted=response.extensions.get("adapted", ()),
             )
             self.cassette.store(self.book, line)
-            self._seen(line, address)
+            self._note(line, address)
         headers = {"content-type": media_type or "application/json"}
         if "retry-after" in response.headers:
             headers["retry-after"] = response.headers["retry-after"]
@@ -614,6 +645,8 @@ def _response(line: Exchange, request: httpx.Request) -> httpx.Response:
 
 def difference(path: str, old: Any, new: Any) -> str:
     """What differs between two request bodies of one path, in one line for people."""
+    if wire_of(path) is None and (told := next(_changed_texts(old, new), "")):
+        return told
     old_prompt, new_prompt = asked(path, old).prompt, asked(path, new).prompt
     if len(old_prompt) != len(new_prompt):
         return f"{len(new_prompt)} prompt messages instead of {len(old_prompt)}"
@@ -648,6 +681,14 @@ def _around(before: str, after: str, context: int = 24) -> str:
 
 def _clip(text: str, limit: int = 120) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _changed_texts(old: Any, new: Any, prefix: str = "") -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            yield from _changed_texts(old.get(key), new.get(key), f"{prefix}{key}.")
+    elif isinstance(old, str) and isinstance(new, str) and old != new:
+        yield f"{prefix.rstrip('.') or 'the body'}: {_first_line(old, new)}"
 
 
 def _changed(old: Any, new: Any, prefix: str = "") -> Iterable[str]:

@@ -53,6 +53,7 @@ def conclude(
     beside = _beside(plan, folder)
     verdicts = () if plan.partial else verdicts_of(plan.config.gates, estimates, beside)
     unavailable = _unavailable(plan, folder, tally)
+    stood_in = _not_exercised(plan, cassette, tally)
     errors = [
         *missed(cassette, "--record" if plan.answers else "--record-missing"),
         *sorted(tally.broken)[:_NAMED],
@@ -74,6 +75,7 @@ def conclude(
             categories=dict(Counter(case.category for case in plan.cases)),
         ),
         bot={"kind": config.target.kind, **about},
+        not_exercised=stood_in,
         origin=plan.answers.origin if plan.answers else None,
         judge=info,
         rubric_text=_rubric_text(plan) if judge else None,
@@ -91,7 +93,13 @@ def conclude(
         estimates=estimates,
         verdicts=verdicts,
         baseline=beside.info(estimates) if beside else None,
-        notes=(*plan.dataset.notes, *plan.notes, *plan.shortfalls, *_agreeing(plan, folder)),
+        notes=(
+            *_told_of(stood_in, tally.draws.total()),
+            *plan.dataset.notes,
+            *plan.notes,
+            *plan.shortfalls,
+            *_agreeing(plan, folder),
+        ),
         errors=tuple(errors),
         journals=journals,
     )
@@ -111,6 +119,27 @@ def _not_asked(plan: Plan, folder: RunFolder, tally: Tally) -> list[str]:
         parts.append(f"not asked for: {len(left)} of {words.count(plan.draws, 'answer')}, {of}")
     parts += [f"not judged: {words.count(verdicts, 'answer')}"] if verdicts else []
     return [f"  {'; '.join(parts)}; what was paid for is kept"] if parts else []
+
+
+def _not_exercised(plan: Plan, cassette: Cassette, tally: Tally) -> int:
+    """For how many draws a recording of the bot's own replies stood in for it."""
+    if plan.answers is not None:
+        return plan.answers.not_exercised
+    if not plan.config.at_bot or plan.mode == "live":
+        return 0
+    if plan.mode == "replay":
+        return tally.draws.total()
+    return len({(address.case, address.draw) for address in cassette.stood_in})
+
+
+def _told_of(stood_in: int, draws: int) -> list[str]:
+    if not stood_in:
+        return []
+    part = "" if stood_in >= draws else f" in {stood_in} of {draws} draws"
+    return [
+        f"the bot was not exercised{part}: its recorded replies stood in for it (cassette.at: bot); "
+        "a change in the bot shows only when it is recorded again"
+    ]
 
 
 def _rubric_text(plan: Plan) -> str | None:

@@ -56,7 +56,7 @@ def load_config(
     config = _checked(document, env, options_of or _registered_options, check_scorer)
     deepest = getattr(config.target.options, "k", None)
     found = [*_cut_from_nothing(config), *ks_too_large(config, deepest), *_gates_twice(config)]
-    if found := [*found, *_two_baselines(config)]:
+    if found := [*found, *_two_baselines(config), *_never_observed(config)]:
         raise InputError(found)
     return config
 
@@ -251,11 +251,25 @@ def ks_too_large(config: RunConfig, limit: Any) -> list[Problem]:
 
 def _cut_from_nothing(config: RunConfig) -> list[Problem]:
     """A context that is to be cut out of prompts which nobody sees."""
-    if getattr(config.target.options, "context", None) is None or config.target.tapped:
+    if getattr(config.target.options, "context", None) is None or config.tapped:
         return []
+    if config.at_bot:
+        message = "'target.context' is cut out of the bot's model calls, and 'cassette.at: bot' sees none"
+        hint = "let the bot return what it retrieved (target.contexts), or write at: model"
+        return [Problem(config.where("target", "context"), message, hint)]
     where, key = config.where("target", "context"), "env" if config.target.kind == "command" else "launch.env"
     message = "'target.context' is cut out of the bot's model calls, and none of them passes the tap"
     return [Problem(where, message, f'give it "{{tap}}" as its model\'s base URL, as in target.{key}')]
+
+
+def _never_observed(config: RunConfig) -> list[Problem]:
+    """A proof that no recording of the bot's own replies can give."""
+    if not config.at_bot or config.provenance != "observed":
+        return []
+    offers = getattr(config.target.options, "offers", None)
+    best = "reported" if offers and offers.prompt else "claimed" if offers and offers.contexts else "none"
+    message = f"'cassette.at: bot' sees no model call: the proof is '{best}' at best, 'observed' is demanded"
+    return [Problem(config.where("cassette", "at"), message, f"set provenance: {best}, or write at: model")]
 
 
 def _gates_twice(config: RunConfig) -> list[Problem]:

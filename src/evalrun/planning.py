@@ -341,7 +341,7 @@ def _without_price(config: RunConfig, asks_bot: bool, judged: bool) -> list[Prob
 
 def _without_count(config: RunConfig, asks_bot: bool) -> list[Problem]:
     """A budget of tokens or cost for a bot whose tokens nobody counts."""
-    if not asks_bot or config.target.tapped or offers_of(config).usage:
+    if not asks_bot or config.tapped or offers_of(config).usage:
         return []
     hint = 'lead its model calls through the tap ("{tap}"), or write budget: {calls: …}'
     return [
@@ -363,6 +363,16 @@ def _nobody_to_ask(config: RunConfig, mode: Mode) -> list[Problem]:
     if listens and target.launch is None and not target.options.url:
         hint = "add target.launch to start one, or target.url for a running one"
         return [Problem(where, "no bot to ask", hint)]
+    problems = _needless_tap(config) if config.at_bot else _not_recorded(config, mode, listens)
+    key = getattr(target.options, "key_env", None)
+    if mode != "replay" and key and not os.environ.get(key):
+        problems.append(Problem(where, f"the environment variable {key} is not set", "it holds the key"))
+    return problems
+
+
+def _not_recorded(config: RunConfig, mode: Mode, listens: bool) -> list[Problem]:
+    """Why the model calls of this bot do not pass the recording; nothing where they need not."""
+    target, where = config.target, config.where("target")
     problems = []
     if listens and mode == "replay" and target.launch is None:
         hint = "add target.launch, or run with --live"
@@ -372,10 +382,17 @@ def _nobody_to_ask(config: RunConfig, mode: Mode) -> list[Problem]:
         hint = _TAP_HINT.get(target.kind, 'as in env: {OLLAMA_HOST: "{tap}"}')
         hint = f'give it "{{tap}}" as the address of its model, {hint}'
         problems.append(Problem(at, "the bot's model calls do not pass the recording", hint))
-    key = getattr(target.options, "key_env", None)
-    if mode != "replay" and key and not os.environ.get(key):
-        problems.append(Problem(where, f"the environment variable {key} is not set", "it holds the key"))
     return problems
+
+
+def _needless_tap(config: RunConfig) -> list[Problem]:
+    """A tap that a bot is led through, where its own replies are recorded and its model's are not."""
+    target = config.target
+    if not target.tapped or target_of(config).is_model:
+        return []
+    message = "'{tap}' beside 'cassette.at: bot', which sees none of the bot's model calls"
+    hint = "name the model's server in its place, or write at: model"
+    return [Problem(config.where("target", *(("launch",) if target.launch else ())), message, hint)]
 
 
 def _unreachable_proof(config: RunConfig, scorers: Sequence[Scorer], answers: Answers) -> list[Problem]:

@@ -13,7 +13,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evalrun.cassette import BOOKS, Address, Book, Sources, address_of, has_own_key, line_order
+from evalrun.cassette import (
+    BOOKS,
+    Address,
+    Book,
+    Sources,
+    address_of,
+    belongs_to_a_draw,
+    has_own_key,
+    line_order,
+)
 from evalrun.errors import RecordingError, UserError
 from evalrun.folders import new_run_folder
 from evalrun.journal import RunFolder
@@ -102,7 +111,7 @@ def stats_of(recording: Recording) -> Stats:
 
 def _book_stats(recording: Recording, book: Book) -> BookStats:
     lines, file = recording.lines(book), recording.file(book)
-    calls = [line for line in lines if is_generation(line.path)]
+    calls = [line for line in lines if belongs_to_a_draw(line)]
     said = [output_of(line.path, line.reply) for line in calls]
     source = recording.sources().sources.get(book)
     return BookStats(
@@ -164,8 +173,8 @@ def _line_faults(line: Exchange, ignore: Sequence[re.Pattern[str]], sources: set
             yield "the finish reason is not that of the reply"
         if address_of(line) is None:
             yield "a model call without case, draw and turn"
-        if line.source not in sources:
-            yield f"its source '{line.source}' is not in source.json"
+    if belongs_to_a_draw(line) and line.source not in sources:
+        yield f"its source '{line.source}' is not in source.json"
 
 
 # ---------------------------------------------------------------- pruning

@@ -703,7 +703,10 @@ class Begun(Record):
 
 
 class RunHeader(Record):
-    """``run.json``: all of a run but its journals and its times. ``origin``: None where a bot was asked."""
+    """``run.json``: all of a run but its journals and its times. ``origin``: None where a bot was asked.
+
+    ``not_exercised``: for how many draws a recording of the bot's own replies stood in for the bot.
+    """
 
     format: Literal["run.v1"] = "run.v1"
     evalrun: str
@@ -712,6 +715,7 @@ class RunHeader(Record):
     config_digest: str
     dataset: DatasetInfo
     bot: dict[str, Any]
+    not_exercised: int = 0
     origin: Origin | None = None
     judge: JudgeInfo | None = None
     rubric_text: str | None = None

@@ -183,7 +183,7 @@ async def _source(
     if plan.answers is not None:
         return _Source(plan.answers, dict(plan.answers.about))
     bot = await _bot(stack, plan, cassette, observe)
-    sampler = Sampler(bot.target, bot.tap, plan.seeds, known, cassette.spent["bot"])
+    sampler = Sampler(bot.target, bot.tap, plan.seeds, known, cassette.spent["bot"], bot.replies)
     at_once = bot.target.offers.seed or bot.tap is None
     return _Source(sampler, await bot.target.about(), at_once, bot.ended, lambda: bot.target.retries)
 
@@ -191,18 +191,22 @@ async def _source(
 @dataclass(frozen=True)
 class _Bot:
     tap: Tap | None
+    replies: CassetteTransport | None
     target: Target
     ended: Callable[[], str]
 
 
 async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> _Bot:
-    """Tap, launched bot and client; all of them stop with ``stack``."""
+    """Tap, launched bot and client; all of them stop with ``stack``.
+
+    In a replay of the bot's own replies there is nothing of it: none is launched, none connected to.
+    """
     config = plan.config
     launch, options, kind = config.target.launch, config.target.options, target_of(config)
     limits = Limits(**config.target.limits.model_dump())
     url, tap = getattr(options, "url", None) or "", None
     ended: Callable[[], str] = str
-    if config.target.tapped:
+    if config.tapped:
         upstream = config.cassette.upstream if config.cassette else DEFAULT_OLLAMA
         tap = Tap(
             url if kind.is_model else upstream,
@@ -213,7 +217,7 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
             concurrency=limits.concurrency,
         )
         await stack.enter_async_context(tap)
-    if launch is not None:
+    if launch is not None and not (config.at_bot and plan.mode == "replay"):
         process = Launch(
             launch.command,
             launch.env,
@@ -221,25 +225,31 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
             ready=launch.ready,
             timeout=launch.timeout,
             tap=tap.url if tap else "",
-            fresh_cache=plan.mode == "record",
+            fresh_cache=plan.mode == "record" and tap is not None,
         )
         loading = asyncio.create_task(asyncio.to_thread(_load_reports))  # while it starts
         try:
             url, ended = (await stack.enter_async_context(process)).url, process.ended
         finally:
             await loading
+    replies = (
+        CassetteTransport(cassette, "bot", None, observe, base_path=urlsplit(url).path, own=True)
+        if config.at_bot
+        else None
+    )
     setting = Setting(
-        url=url,
+        url=url or "http://127.0.0.1",
         limits=limits,
         folder=config.folder,
         launched=launch is not None,
         tap=tap.url if tap else "",
         temperature=config.temperature,
         max_tokens=config.max_tokens,
+        replies=replies,
     )
     made: Target = kind(options, setting)
     stack.push_async_callback(made.close)
-    return _Bot(tap, made, lambda: ended() or made.ended())
+    return _Bot(tap, replies, made, lambda: ended() or made.ended())
 
 
 def _load_reports() -> None:
@@ -286,4 +296,5 @@ async def probe(plan: Plan) -> tuple[Drawn, dict[str, Any]]:
     async with AsyncExitStack() as stack:
         bot = await _bot(stack, plan, cassette, lambda exchange: None)
         about = await bot.target.about()
-        return await Sampler(bot.target, bot.tap, plan.seeds).draw(plan.cases[0], 0), about
+        sampler = Sampler(bot.target, bot.tap, plan.seeds, replies=bot.replies)
+        return await sampler.draw(plan.cases[0], 0), about

@@ -10,10 +10,11 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from evalrun.cassette import Address, Spent
+from evalrun.cassette import Address, CassetteTransport, Spent, addressed
 from evalrun.digest import context_digest, draw_digest, tagged, utf8
-from evalrun.errors import UnavailableError, UnreachableError
+from evalrun.errors import RecordingError, UnavailableError, UnreachableError
 from evalrun.http import Watch
 from evalrun.provenance import (
     ChainBroken,
@@ -90,15 +91,17 @@ class Sampler:
         seeds: Seeds,
         known: Mapping[str, Context] | None = None,
         spent: Spent | None = None,
+        replies: CassetteTransport | None = None,
     ) -> None:
-        """``known``: case → its context, where it was retrieved before. ``spent`` counts a bot without a tap:
-        an answer as one call, with the tokens that its reply tells.
+        """``known``: case → its context, retrieved before. ``spent`` counts a bot without a tap: an answer is
+        one call, with the tokens that its reply tells. ``replies``: what records and counts its own replies.
         """
         self._spent = (spent or Spent()) if tap is None else Spent()
         self._target = target
         self._known = known or {}
         self._tap = tap
         self._seeds = seeds
+        self._replies = replies
         self._contexts: dict[str, asyncio.Task[Context | None]] = {}
 
     async def context(self, case: Case) -> Context | None:
@@ -161,8 +164,8 @@ class Sampler:
             return await self._answered(case, empty, context, address)
         except UnavailableError as error:
             miss = self._tap.missed(address) if self._tap else None
-            if miss:
-                return failed(f"recording: {miss.message}")
+            if miss or isinstance(error, RecordingError):
+                return failed(f"recording: {(miss or error).message}")
             gone = self._tap is not None and self._tap.upstream_gone
             return failed(
                 f"service: {error.message}", unreachable=gone or isinstance(error, UnreachableError)
@@ -176,9 +179,11 @@ class Sampler:
 
     async def _answered(self, case: Case, empty: Draw, sent: Context | None, address: Address) -> Drawn:
         started = time.perf_counter()
-        self._spent.calls += 1
-        reply = await self._target.answer(case, sent, self._seeds.of[address], self._watch(address))
-        self._spent.add(reply.usage.prompt_tokens, reply.usage.completion_tokens)
+        self._spent.calls += self._replies is None
+        with addressed(address):
+            reply = await self._target.answer(case, sent, self._seeds.of[address], self._watch(address))
+        if self._replies is None or address not in self._replies.cassette.stood_in:
+            self._spent.add(reply.usage.prompt_tokens, reply.usage.completion_tokens)
         seconds = time.perf_counter() - started
         miss = self._tap.missed(address) if self._tap else None
         if miss is not None and miss.miss.address == address:
@@ -193,6 +198,7 @@ class Sampler:
         if self._target.rule.cut is not None:
             context = context_on_wire(seen, case, answer, self._target.rule)
         level, proof = self._proved(case, context, reply, answer, seen)
+        timed = seen or (self._replies.seen(address) if self._replies else ())
         digest = context.digest if context else None
         draw = empty.model_copy(
             update={
@@ -205,7 +211,7 @@ class Sampler:
                 "model": reply.model,
                 "finish_reason": reply.finish_reason,
                 "usage": reply.usage,
-                "seconds": round(sum(call.seconds for call in seen) if seen else seconds, 3),
+                "seconds": round(sum(call.seconds for call in timed) if timed else seconds, 3),
                 "level": level,
                 "exchange": proof.key if proof else None,
             }
@@ -213,9 +219,10 @@ class Sampler:
         return Drawn(draw, context, system=_system(proof, reply))
 
     def _watch(self, address: Address) -> Watch:
-        tap = self._tap
+        tap, replies = self._tap, self._replies
         if tap is None:
-            return Watch(begin=lambda: None, final=lambda: False)
+            begin = partial(replies.begin, address) if replies else lambda: None
+            return Watch(begin=begin, final=lambda: False)
         if not self._target.offers.seed:
             tap.current = address
         return Watch(begin=lambda: tap.begin(address), final=lambda: tap.missed(address) is not None)

@@ -176,12 +176,15 @@ class DatasetConfig(Record):
 
 
 class CassetteConfig(Record):
-    """Where model replies are recorded, which server gives them, what is blanked in a request's key.
+    """Where replies are recorded, which server gives them, what is blanked in a request's key.
 
-    ``about`` is what cannot be read off the wire (file, sha256, server) and goes into ``source.json``.
+    ``at: model`` records what models reply; ``at: bot`` what the bot itself replies, where it cannot run: a
+    replay then exercises nothing of it. ``about`` is what cannot be read off the wire (file, sha256, server)
+    and goes into ``source.json``.
     """
 
     path: FolderPath = Field(exclude=True)
+    at: Literal["model", "bot"] = "model"
     upstream: Url = Field(default=DEFAULT_OLLAMA, exclude=True)
     ignore: tuple[Annotated[str, AfterValidator(_regex)], ...] = ()
     about: dict[Literal["bot", "judge"], dict[str, str]] = Field(default_factory=dict, exclude=True)
@@ -347,6 +350,16 @@ class RunConfig(Record):
         if twice:
             raise _fault(f"holds '{twice[0]}' twice", "keep one of them")
         return scorers
+
+    @property
+    def at_bot(self) -> bool:
+        """Whether the bot's own replies are recorded, instead of its model's."""
+        return self.cassette is not None and self.cassette.at == "bot"
+
+    @property
+    def tapped(self) -> bool:
+        """Whether the bot's model calls pass the tap."""
+        return self.target.tapped and not self.at_bot
 
     @property
     def path(self) -> Path:

@@ -37,7 +37,7 @@ def _lines(config: RunConfig, scorers: Sequence[Scorer], cases: Sequence[Case]) 
                 f"demands '{config.provenance}': {names} cannot be judged"
             )
     if not offers.seed:
-        tapped = config.target.tapped
+        tapped = config.tapped
         yield "no seed: " + (
             "one call in flight through the tap" if tapped else "no draw can be asked for again"
         )
@@ -70,7 +70,7 @@ def best_level(config: RunConfig) -> Level:
     offers = offers_of(config)
     if not offers.contexts:
         return "none"
-    if config.target.tapped:
+    if config.tapped:
         return "observed"
     return "reported" if offers.prompt else "claimed"
 
@@ -120,5 +120,6 @@ def _lost(scorer: Scorer, config: RunConfig, cases: Sequence[Case]) -> tuple[str
         return "the bot's contexts have no ids", 'name what is relevant by quotes: [{"quote": "…"}]'
     if _all_judged(scorer) and LEVELS.index(best) < LEVELS.index(config.provenance):
         reason = f"the proof is '{best}' at best, and '{config.provenance}' is demanded"
-        return reason, f'lead its model calls through the tap ("{{tap}}"), or set provenance: {best}'
+        led = 'lead its model calls through the tap ("{tap}")'
+        return reason, f"{'write at: model' if config.at_bot else led}, or set provenance: {best}"
     return None

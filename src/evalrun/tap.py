@@ -1,7 +1,7 @@
 """A recording proxy between a bot and its model server: sees the prompt that really goes over the wire.
 
-Owns which model call belongs to which draw, and the list of calls seen for it. It listens on loopback and
-forwards to its one upstream; whether it forwards or replays is the cassette's business.
+Owns which model call belongs to which draw. It listens on loopback and forwards to its one upstream; whether
+it forwards or replays, and what was seen of a draw, is the cassette's business.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aiohttp.typedefs import Handler
 
 from evalrun.addresses import join_url, shown_url
 from evalrun.aws import ResigningTransport
-from evalrun.cassette import Address, Cassette, CassetteTransport, RecordingMiss, address_of, addressed
+from evalrun.cassette import Address, Cassette, CassetteTransport, RecordingMiss, addressed
 from evalrun.errors import UserError
 from evalrun.http import MISS_HEADER, PacedTransport, reason_of
 from evalrun.network import network, unreachable
@@ -58,8 +58,6 @@ class Tap:
         self.current: Address | None = None
         self._upstream = upstream
         self._seeds = seeds
-        self._observe = observe
-        self._seen: dict[Address, list[Exchange]] = {}
         self._missed: dict[Address | None, RecordingMiss] = {}
         self.upstream_gone = False
         """Whether nobody was there at the last call that went upstream."""
@@ -69,7 +67,7 @@ class Tap:
             None
             if cassette.mode == "replay"
             else PacedTransport(timeout, None, ResigningTransport(network(upstream, concurrency), upstream)),
-            self._note,
+            observe,
             base_path=urlsplit(upstream).path,
         )
         self._runner: web.AppRunner | None = None
@@ -95,22 +93,15 @@ class Tap:
 
     def begin(self, address: Address) -> None:
         """A new attempt of a draw starts: what was seen of it before proves nothing."""
-        self._seen[address] = []
         self._transport.begin(address)
 
     def seen(self, address: Address) -> tuple[Exchange, ...]:
         """The model calls of a draw's last attempt, in order; forgets them."""
-        return tuple(self._seen.pop(address, ()))
+        return self._transport.seen(address)
 
     def missed(self, address: Address) -> RecordingMiss | None:
         """The miss that this draw ran into, if any; one without an address counts for every draw."""
         return self._missed.get(address) or self._missed.get(None)
-
-    def _note(self, exchange: Exchange) -> None:
-        address = address_of(exchange)
-        if address is not None:
-            self._seen.setdefault(address, []).append(exchange)
-        self._observe(exchange)
 
     def _address(self, path: str, raw: bytes) -> Address | None:
         if not is_generation(path):

@@ -48,19 +48,32 @@ def show(config: Path, cases: tuple[str, ...], book: str | None, full: bool) -> 
 
 def _row(book: str, line: Exchange) -> str:
     from evalrun.reports.words import one_line
-    from evalrun.wires import asked, output_of
+    from evalrun.wires import asked
 
     where = line.path if line.case is None else f"{line.case}, draw {(line.draw or 0) + 1}"
     turn = f", turn {line.turn + 1}" if line.turn else ""
-    said = one_line(output_of(line.path, line.reply).text, _SHOWN)
-    return f"{book:<5}  {where}{turn}  {asked(line.path, line.request).model}  {line.seconds:g} s  {said}"
+    who = asked(line.path, line.request).model or line.path
+    return f"{book:<5}  {where}{turn}  {who}  {line.seconds:g} s  {one_line(_said(line), _SHOWN)}"
+
+
+def _said(line: Exchange) -> str:
+    """What a model said; of another call that a draw made, the bot's own reply as it came."""
+    from evalrun.wires import is_generation, output_of
+
+    if is_generation(line.path):
+        return output_of(line.path, line.reply).text
+    return "" if line.case is None else line.reply
 
 
 def _whole(line: Exchange) -> list[str]:
-    from evalrun.wires import asked, output_of
+    import json
 
-    prompt = [f"  > {row}" for text in asked(line.path, line.request).prompt for row in text.split("\n")]
-    return [*prompt, *(f"  < {row}" for row in output_of(line.path, line.reply).text.split("\n")), ""]
+    from evalrun.wires import asked, is_generation
+
+    body = json.dumps(line.request, ensure_ascii=False) if line.case is not None else ""
+    texts = asked(line.path, line.request).prompt if is_generation(line.path) else (body,)
+    prompt = [f"  > {row}" for text in texts for row in text.split("\n")]
+    return [*prompt, *(f"  < {row}" for row in _said(line).split("\n")), ""]
 
 
 @cassette.command()

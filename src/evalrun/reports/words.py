@@ -290,6 +290,10 @@ def bot_line(header: RunHeader) -> str:
     bot = ", ".join(str(name) for name in names if name) or "unnamed"
     if (origin := header.origin) is not None:
         bot += f"; answers of run {origin.name}" if origin.kind == "run" else f"; answers from {origin.name}"
+    if header.not_exercised:
+        total = header.draws * header.dataset.cases
+        part = "" if header.not_exercised >= total else f" in {header.not_exercised} of {total} draws"
+        bot += f"; not exercised{part}, its recorded replies stood in"
     return one_line(bot)
 
 

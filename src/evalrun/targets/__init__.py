@@ -5,11 +5,17 @@ Owns what a target must offer. How often and in which order it is asked belongs 
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import httpx
+
+from evalrun.cassette import CassetteTransport
+from evalrun.digest import utf8
 from evalrun.errors import UnavailableError
 from evalrun.http import Limits, Watch
 from evalrun.provenance import Rule
@@ -62,7 +68,7 @@ class Setting:
     """What a target is made in: where the bot listens, if it does, and how hard it may be driven.
 
     ``launched``: its port is one of this run only. ``tap``: URL of the tap, or empty. ``folder``: that of the
-    config.
+    config. ``replies``: what records the bot's own replies, where that is asked for.
     """
 
     url: str
@@ -72,6 +78,44 @@ class Setting:
     tap: str = ""
     temperature: float | None = None
     max_tokens: int | None = None
+    replies: CassetteTransport | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether the bot itself may be asked; in a replay of its own replies nothing of it runs."""
+        return self.replies is None or self.replies.cassette.mode != "replay"
+
+    def carried(self, upstream: Callable[[], httpx.AsyncBaseTransport]) -> CassetteTransport | None:
+        """What carries the calls to the bot where its replies are recorded; it may ask ``upstream``."""
+        if self.replies is not None and self.asks:
+            self.replies.connect(upstream())
+        return self.replies
+
+
+class Calling(httpx.AsyncBaseTransport):
+    """A bot that speaks no HTTP, as a recording can carry it: one JSON value goes in, one comes out."""
+
+    def __init__(self, ask: Callable[[Any], Awaitable[Any]]) -> None:
+        self._ask = ask
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """One call.
+
+        Raises:
+            BadReply: what the bot returns is no JSON, and so cannot be recorded.
+        """
+        value = await self._ask(json.loads(await request.aread()))
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadReply(f"what the bot returned cannot be recorded: {error}") from None
+        return httpx.Response(200, headers={"content-type": "application/json"}, content=utf8(text))
+
+
+async def called(carrier: CassetteTransport, name: str, value: Any) -> Any:
+    """What a bot that speaks no HTTP, of the kind ``name``, says to ``value``, recorded or asked."""
+    request = httpx.Request("POST", f"http://bot/{name}", json=value)
+    return (await carrier.handle_async_request(request)).json()
 
 
 class Target(ABC):
@@ -129,4 +173,4 @@ class Target(ABC):
 
 
 TARGETS: Registry[Any] = Registry("target", "evalrun.targets")
-__all__ = ["TARGETS", "BadReply", "Offers", "Setting", "Target", "TargetOptions"]
+__all__ = ["TARGETS", "BadReply", "Calling", "Offers", "Setting", "Target", "TargetOptions", "called"]

@@ -18,7 +18,7 @@ from evalrun.http import Watch
 from evalrun.process import Process
 from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
-from evalrun.targets import TARGETS, BadReply, Setting, Target
+from evalrun.targets import TARGETS, BadReply, Calling, Setting, Target, called
 from evalrun.targets.wire import BotOptions, Reading, filled, shown, values_of
 
 _WHAT = "target.command"
@@ -68,6 +68,7 @@ class Command(Target):
         self._options = options
         self._setting = setting
         self._reading = Reading.of(options)
+        self._carrier = setting.carried(lambda: Calling(self._asked_for))
         self._process: Process | None = None
         self._listener: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
@@ -92,7 +93,8 @@ class Command(Target):
         Raises:
             UnavailableError: it cannot.
         """
-        await self._running()
+        if self._setting.asks:
+            await self._running()
         return {}
 
     async def answer(self, case: Case, context: Context | None, seed: int, watch: Watch) -> Reply:
@@ -102,7 +104,9 @@ class Command(Target):
             watch.begin()
             self._retries += attempt > 0
             try:
-                return self._reading.reply([await self._asked_for(line)])
+                carrier = self._carrier
+                found = await (called(carrier, "command", line) if carrier else self._asked_for(line))
+                return self._reading.reply([found])
             except Ended:
                 if attempt == self._setting.limits.retries or watch.final() or self.ended():
                     raise

@@ -6,8 +6,6 @@ body and found in a reply belongs to ``wire``.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import httpx
@@ -16,14 +14,12 @@ from pydantic import Field, field_serializer, field_validator
 from evalrun.addresses import BotUrl
 from evalrun.errors import UnavailableError
 from evalrun.http import Service, Watch
+from evalrun.network import network
 from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
+from evalrun.redaction import HIDDEN, SECRET_NAME, secrets_of, without
 from evalrun.targets import TARGETS, Setting, Target
 from evalrun.targets.wire import BotOptions, Reading, body_values, filled, slot_faults, values_of
-
-HIDDEN = "[hidden]"
-_SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|passw|session|credential", re.IGNORECASE)
-_SECRET_LENGTH = 6
 
 
 class HttpOptions(BotOptions):
@@ -57,21 +53,7 @@ class HttpOptions(BotOptions):
 
     @field_serializer("headers")
     def _without_secrets(self, headers: dict[str, str]) -> dict[str, str]:
-        return {name: HIDDEN if _SECRET_NAME.search(name) else text for name, text in headers.items()}
-
-
-def secrets_of(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """The words of headers that carry keys, the longest first."""
-    values = [text for name, text in headers.items() if _SECRET_NAME.search(name)]
-    words = {word for text in values for word in (text, *text.split()) if len(word) >= _SECRET_LENGTH}
-    return tuple(sorted(words - {"Bearer", "Digest"}, key=lambda word: (-len(word), word)))
-
-
-def without(text: str, secrets: Iterable[str]) -> str:
-    """``text`` with every secret in it hidden."""
-    for secret in secrets:
-        text = text.replace(secret, HIDDEN)
-    return text
+        return {name: HIDDEN if SECRET_NAME.search(name) else text for name, text in headers.items()}
 
 
 @TARGETS("http")
@@ -86,7 +68,12 @@ class Http(Target):
         self._reading = Reading.of(options)
         self._secrets = secrets_of(options.headers)
         self._service = Service(
-            "the bot", setting.url, setting.limits, headers=options.headers, launched=setting.launched
+            "the bot",
+            setting.url,
+            setting.limits,
+            headers=options.headers,
+            transport=setting.carried(lambda: network(setting.url, setting.limits.concurrency)),
+            launched=setting.launched,
         )
 
     @property

@@ -14,9 +14,11 @@ from pydantic import AfterValidator
 from evalrun.addresses import BotUrl
 from evalrun.errors import UserError
 from evalrun.http import Service, Watch
+from evalrun.network import network
 from evalrun.records import Case, Context, Reply, Usage
+from evalrun.redaction import secrets_of, without
 from evalrun.targets import TARGETS, Offers, Setting, Target
-from evalrun.targets.http import check_status, secrets_of, without
+from evalrun.targets.http import check_status
 from evalrun.targets.wire import Reading, WireOptions, body_values
 from evalrun.wires import output_of, with_version
 
@@ -63,7 +65,14 @@ class OpenAI(Target):
         self._sampling = {"temperature": setting.temperature, "max_tokens": setting.max_tokens}
         headers = _headers(options.key_env)
         self._secrets = secrets_of(headers)
-        self._service = Service("the bot", setting.tap, setting.limits, headers=headers, launched=True)
+        self._service = Service(
+            "the bot",
+            setting.tap or setting.url,
+            setting.limits,
+            headers=headers,
+            transport=setting.carried(lambda: network(setting.url, setting.limits.concurrency)),
+            launched=bool(setting.tap),
+        )
 
     @property
     def retries(self) -> int:

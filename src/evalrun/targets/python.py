@@ -26,7 +26,7 @@ from evalrun.errors import UnavailableError, UserError
 from evalrun.http import Watch
 from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
-from evalrun.targets import TARGETS, BadReply, Setting, Target
+from evalrun.targets import TARGETS, BadReply, Calling, Setting, Target, called
 from evalrun.targets.wire import BotOptions, Reading, filled, has_slot, values_of
 
 _NAME = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<function>[^\W\d]\w*)\Z")
@@ -79,8 +79,10 @@ class Python(Target):
         self._setting = setting
         self._folder = setting.folder.resolve()
         self._reading = Reading.of(options)
-        self._function = load_function(options.function, self._folder)
-        _check_takes(self._function, options)
+        self._carrier = setting.carried(lambda: Calling(self._called))
+        if setting.asks:
+            self._function = load_function(options.function, self._folder)
+            _check_takes(self._function, options)
 
     @property
     def rule(self) -> Rule:
@@ -94,7 +96,10 @@ class Python(Target):
         deadline = asyncio.timeout(self._setting.limits.timeout)
         try:
             async with deadline:
-                found = await self._called(filled(self._options.args, values))
+                args = filled(self._options.args, values)
+                found = await (called(self._carrier, "python", args) if self._carrier else self._called(args))
+        except UnavailableError:  # the recording's, or of a reply that it cannot hold
+            raise
         except (Exception, SystemExit) as error:
             if deadline.expired():
                 seconds = f"{self._setting.limits.timeout:g} s"

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 from evalrun.addresses import BotUrl
 from evalrun.errors import UnavailableError
 from evalrun.http import Service, Watch
+from evalrun.network import network
 from evalrun.records import Attack, Case, Context, Reply
 from evalrun.targets import TARGETS, BadReply, Offers, Setting, Target, TargetOptions
 
@@ -49,7 +50,13 @@ class Ragbot(Target):
     def __init__(self, options: RagbotOptions, setting: Setting) -> None:
         self.offers = options.offers
         self._options = options
-        self._service = Service("the bot", setting.url, setting.limits, launched=setting.launched)
+        self._service = Service(
+            "the bot",
+            setting.url,
+            setting.limits,
+            transport=setting.carried(lambda: network(setting.url, setting.limits.concurrency)),
+            launched=setting.launched,
+        )
         self._sampling = {"temperature": setting.temperature, "max_tokens": setting.max_tokens}
 
     @property
