@@ -7,6 +7,7 @@ import base64
 import gzip
 import json
 import re
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,12 +24,15 @@ from evalrun.cassette import (
     CassetteTransport,
     Mode,
     RecordingMiss,
+    Unstorable,
     addressed,
     difference,
     exchange_key,
 )
 from evalrun.errors import InputError, RecordingError, UserError
+from evalrun.jsonl import packed
 from evalrun.network import network
+from evalrun.redaction import Redaction
 from fakes.servers import Handler, Json, scripted, serving
 
 CASES = Path(__file__).parent / "cases"
@@ -108,6 +112,11 @@ def said(response: httpx.Response) -> str:
 def lines_of(path: Path, book: Book = "bot") -> list[Json]:
     """The lines of a book."""
     return [json.loads(line) for line in (path / f"{book}.jsonl").read_text("utf-8").splitlines()]
+
+
+def names(path: Path) -> list[str]:
+    """The files in a folder."""
+    return sorted(file.name for file in path.iterdir())
 
 
 # ---------------------------------------------------------------- keys
@@ -237,10 +246,10 @@ async def test_a_replay_without_its_line_connects_to_nothing_and_writes_nothing(
 async def test_a_compressed_reply_is_stored_as_text_and_replayed_as_it_was(tmp_path: Path) -> None:
     """VC-02: what was unpacked once is not unpacked again."""
     known = case("vc-02-gzip.json")["server"]
-    packed = gzip.compress(json.dumps(known["json_gzipped"]).encode())
+    data = gzip.compress(json.dumps(known["json_gzipped"]).encode())
 
     async def handle(request: web.Request) -> web.Response:
-        return web.Response(body=packed, headers=known["headers"])
+        return web.Response(body=data, headers=known["headers"])
 
     async with serving(handle) as url, desk(tmp_path, "record", url) as made:
         live = await made.ask(A0, chat("x"))
@@ -250,6 +259,37 @@ async def test_a_compressed_reply_is_stored_as_text_and_replayed_as_it_was(tmp_p
     assert known["json_gzipped"] == json.loads(lines_of(tmp_path)[0]["reply"])
     assert live.headers["content-type"] == replayed.headers["content-type"] == "application/json"
     assert str(len(live.content)) == live.headers["content-length"] == replayed.headers["content-length"]
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br", "compress"])
+async def test_a_reply_that_cannot_be_unpacked_is_not_stored(tmp_path: Path, encoding: str) -> None:
+    """It was not asked for; its bytes are no text, and are told instead of written down."""
+
+    async def handle(request: web.Request) -> web.Response:
+        asked.append(request.headers["accept-encoding"])
+        return web.Response(body=b"\x0b\x02\x80{}\x03", headers={"content-encoding": encoding})
+
+    asked: list[str] = []
+    async with serving(handle) as url:
+        cassette = Cassette(tmp_path, "record")
+        transport = CassetteTransport(cassette, "bot", network(url, 1))
+        with pytest.raises(httpx.RemoteProtocolError, match=f"packed as '{encoding.split(', ')[-1]}'"):
+            await transport.handle_async_request(httpx.Request("POST", f"{url}/api/chat", headers={}))
+        await transport.aclose()
+        cassette.close()
+    assert ["gzip, deflate"] == asked
+    assert [] == names(tmp_path)
+
+
+async def test_a_deflated_reply_is_stored_as_text(tmp_path: Path) -> None:
+    """As one that is packed by gzip."""
+
+    async def handle(request: web.Request) -> web.Response:
+        return web.Response(body=zlib.compress(b'{"a": 1}'), headers={"content-encoding": "deflate"})
+
+    async with serving(handle) as url, desk(tmp_path, "record", url) as made:
+        assert {"a": 1} == (await made.ask(A0, chat("x"))).json()
+    assert ['{"a": 1}'] == [line["reply"] for line in lines_of(tmp_path)]
 
 
 async def test_a_reply_in_another_encoding_keeps_its_letters(tmp_path: Path) -> None:
@@ -295,6 +335,114 @@ async def test_no_header_reaches_the_file(tmp_path: Path) -> None:
         assert clean()
     async with desk(tmp_path, "replay") as made:
         assert "B" == said(await send(made, 1))
+
+
+async def test_a_key_that_a_server_repeats_is_hidden(tmp_path: Path) -> None:
+    """VC-01: not in a reply, not in a request, not after a rewrite; the replay matches without it."""
+    secret = "FAKE-KEY-1111"
+    rules = Redaction(secrets=(secret,))
+    body = chat(f"my key is {secret}")
+    async with serving(says(f"you sent {secret}", "B")) as url:
+        async with desk(tmp_path, "record", url, redaction=rules) as made:
+            assert "you sent [hidden]" == said(await made.ask(A0, body))
+        async with desk(tmp_path, "record", url, redaction=rules) as made:
+            await made.ask(A0, body)
+            await made.ask(B0, chat("another"))
+    assert not any(secret in (tmp_path / name).read_text() for name in names(tmp_path))
+    async with desk(tmp_path, "replay", redaction=rules) as made:
+        assert "you sent [hidden]" == said(await made.ask(A0, body))
+
+
+# ---------------------------------------------------------------- what is taken out of replies
+
+DATUM = Redaction((re.compile("Jane Doe"),))
+
+
+async def test_what_is_redacted_reads_the_same_when_recorded_and_replayed(tmp_path: Path) -> None:
+    """Who asks never sees what is not stored; the line counts the places; the key is that of the request."""
+    async with (
+        serving(says("Jane Doe and Jane Doe")) as url,
+        desk(tmp_path, "record", url, redaction=DATUM) as made,
+    ):
+        first = said(await made.ask(A0, chat("x")))
+        assert first == json.loads(made.seen[0].reply)["message"]["content"]
+    async with desk(tmp_path, "replay", redaction=DATUM) as made:
+        assert first == said(await made.ask(A0, chat("x"))) == "[redacted] and [redacted]"
+    assert "Jane" not in (tmp_path / "bot.jsonl").read_text("utf-8")
+    assert [2] == [line["redacted"] for line in lines_of(tmp_path)]
+
+
+async def test_a_pattern_that_comes_later_takes_hold_at_once(tmp_path: Path) -> None:
+    """A replay reads through it; the next recording writes what it left, and asks nobody for it."""
+    async with serving(says("Jane Doe")) as url, desk(tmp_path, "record", url) as made:
+        await made.ask(A0, chat("x"))
+    async with desk(tmp_path, "replay", redaction=DATUM) as made:
+        assert "[redacted]" == said(await made.ask(A0, chat("x")))
+    assert "Jane" in (tmp_path / "bot.jsonl").read_text("utf-8")
+    async with desk(tmp_path, "record", redaction=DATUM) as made:
+        await made.ask(A0, chat("x"))
+    assert "Jane" not in (tmp_path / "bot.jsonl").read_text("utf-8")
+
+
+async def test_a_reply_that_cannot_be_redacted_is_not_stored(tmp_path: Path) -> None:
+    """It is refused with the reason, and counted."""
+    replies = [{"json": {"Jane Doe": "rows"}}]
+    async with (
+        serving(scripted(replies)) as url,
+        desk(tmp_path, "record", url, redaction=DATUM) as made,
+    ):
+        with pytest.raises(Unstorable, match="name of a field"):
+            await made.ask(A0, chat("x"))
+        assert 1 == len(made.cassette.refused)
+    assert not (tmp_path / "bot.jsonl").exists()
+
+
+# ---------------------------------------------------------------- packed
+
+
+async def test_a_packed_cassette_replays_and_can_be_unpacked_again(tmp_path: Path) -> None:
+    """Nothing is left beside it; the same lines are the same bytes, without name and time."""
+    async with serving(says("A", "B")) as url, desk(tmp_path, "record", url, compress=True) as made:
+        await made.ask(A0, chat("x"))
+        await made.ask(B0, chat("y"))
+    data = (tmp_path / "bot.jsonl.gz").read_bytes()
+    assert ["bot.jsonl.gz", "source.json"] == names(tmp_path)
+    async with desk(tmp_path, "replay") as made:
+        assert "B" == said(await made.ask(B0, chat("y")))
+    async with desk(tmp_path, "record", compress=True) as made:
+        await made.ask(A0, chat("x"))
+    assert data == (tmp_path / "bot.jsonl.gz").read_bytes() == packed(gzip.decompress(data))
+    assert b"\x1f\x8b\x08\x00\x00\x00\x00\x00" == data[:8]
+    async with desk(tmp_path, "record") as made:
+        assert "A" == said(await made.ask(A0, chat("x")))
+    assert ["bot.jsonl", "source.json"] == names(tmp_path)
+    assert gzip.decompress(data) == (tmp_path / "bot.jsonl").read_bytes()
+
+
+async def test_a_packed_recording_that_was_killed_keeps_every_whole_line(tmp_path: Path) -> None:
+    """What comes is written plain beside it, and is packed at the next end; half a line is dropped."""
+    async with serving(says("A")) as url, desk(tmp_path, "record", url, compress=True) as made:
+        await made.ask(A0, chat("x"))
+    async with serving(says("B")) as url:
+        cassette = Cassette(tmp_path, "record", compress=True)
+        killed = Desk(cassette, "bot", network(url, 8), url)
+        await killed.ask(B0, chat("y"))
+        await killed.client.aclose()
+    with (tmp_path / "bot.jsonl").open("ab") as file:
+        file.write(b'{"torn')
+    async with desk(tmp_path, "replay") as made:
+        assert ("A", "B") == (said(await made.ask(A0, chat("x"))), said(await made.ask(B0, chat("y"))))
+    async with desk(tmp_path, "record", compress=True) as made:
+        await made.ask(A0, chat("x"))
+    assert ["bot.jsonl.gz", "source.json"] == names(tmp_path)
+    assert 2 == len(gzip.decompress((tmp_path / "bot.jsonl.gz").read_bytes()).splitlines())
+
+
+def test_a_packed_cassette_that_is_cut_off_is_told(tmp_path: Path) -> None:
+    """With its name, not with a traceback."""
+    (tmp_path / "bot.jsonl.gz").write_bytes(packed(b"{}\n" * 100)[:-5])
+    with pytest.raises(InputError, match=r"bot.jsonl.gz: is cut off"):
+        Cassette(tmp_path, "replay")
 
 
 async def test_a_live_run_stores_nothing() -> None:

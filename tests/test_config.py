@@ -588,7 +588,7 @@ def test_public_holds_what_is_measured_and_no_more(tmp_path: Path) -> None:
                 "ready": "/healthz",
             },
         },
-        "cassette": {"ignore": ["\\d{4}-\\d\\d"]},
+        "cassette": {"at": "model", "redact": [], "ignore": ["\\d{4}-\\d\\d"]},
         "draws": 3,
         "temperature": 0.7,
         "max_tokens": 320,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -140,6 +142,109 @@ def test_what_a_recorded_bot_cannot_show_is_refused_at_load(
     assert "config.yaml:" in done.output
 
 
+# ---------------------------------------------------------------- redacted and packed
+
+
+def test_a_redacted_run_is_the_same_when_recorded_and_replayed(tmp_path: Path) -> None:
+    """A name in an answer is blanked before anybody reads it: the runs agree, and every link holds."""
+    project = Project(tmp_path)
+    project.config["cassette"] |= {"redact": [r"\bGraz\b"], "compress": True}
+    first = project.run("--record")
+    project.stop()
+    second = project.run()
+    assert first.draws == second.draws
+    assert list(first.folder.scores()) == list(second.folder.scores())
+    assert {"observed": 32} == second.folder.header.levels
+    said = {draw.answer for draw in second.draws if draw.case == "city"}
+    assert said <= {"I live in [redacted].", "My home is [redacted]."}
+    verify = CliRunner().invoke(main, ["verify", str(second.folder.path)])
+    assert ExitCode.OK == verify.exit_code, verify.output
+    checked = CliRunner().invoke(main, ["cassette", "verify", str(project.write())]).output
+    assert "every line is as it was recorded" in checked
+    assert re.search(r"\d+ replies are redacted, in \d+ places", checked)
+    assert re.search(r"note: \d+ requests hold what cassette.redact takes out of replies", checked)
+    shown = CliRunner().invoke(main, ["cassette", "show", str(project.write()), "--case", "city"]).output
+    assert "1 redacted" in shown
+
+
+def test_a_line_from_before_a_pattern_is_found_and_mended(tmp_path: Path) -> None:
+    """`verify` names it, a replay reads through it, and recording again writes it anew without asking."""
+    shutil.copy(BOT, tmp_path / "plain_bot_copy.py")
+    target = {"kind": "python", **kinds("")["python"]}
+    run(written(tmp_path, target), "a", "--record")
+    config = written(tmp_path, target, cassette={"path": "cassette", "at": "bot", "redact": ["five euros"]})
+    told = CliRunner().invoke(main, ["cassette", "verify", str(config)])
+    assert ExitCode.PROVENANCE == told.exit_code
+    assert ": its reply holds what must not be written down" in told.output
+    (tmp_path / "plain_bot_copy.py").write_text("def answer(question, history): raise SystemExit\n", "utf-8")
+    assert ExitCode.OK == run(config, "b", "--record")[0].exit_code
+    assert ExitCode.OK == CliRunner().invoke(main, ["cassette", "verify", str(config)]).exit_code
+
+
+def test_a_recorded_bot_keeps_a_datum_out_of_everything(tmp_path: Path) -> None:
+    """Answer and contexts are its reply: no file of the cassette or of a run holds it."""
+    shutil.copy(BOT, tmp_path / "plain_bot_copy.py")
+    target = {"kind": "python", **kinds("")["python"]}
+    cassette = {"path": "cassette", "at": "bot", "redact": ["five euros"]}
+    config = written(tmp_path, target, cassette=cassette)
+    run(config, "a", "--record")
+    run(config, "b")
+    files = [path for name in ("a", "b", "cassette") for path in (tmp_path / name).iterdir()]
+    held = [path.name for path in files if "card costs five euros" in path.read_text("utf-8")]
+    assert [] == held
+    assert list(RunFolder(tmp_path / "a").draws()) == list(RunFolder(tmp_path / "b").draws())
+    assert any("costs [redacted] a year" in line.reply for line in lines_of(tmp_path))
+
+
+def test_a_reply_that_redaction_would_break_is_exit_4(tmp_path: Path) -> None:
+    """Told once with the reason and how often; nothing of it is stored."""
+    shutil.copy(BOT, tmp_path / "plain_bot_copy.py")
+    target = {"kind": "python", **kinds("")["python"]}
+    config = written(tmp_path, target, cassette={"path": "cassette", "at": "bot", "redact": ["sources"]})
+    done, folder = run(config, "a", "--record")
+    assert ExitCode.UNAVAILABLE == done.exit_code
+    assert any(
+        "name of a field, 'sources'" in error and "(4 times)" in error for error in folder.header.errors
+    )
+    assert all(str(draw.error).startswith("recording: the reply of /python") for draw in folder.draws())
+    assert not (tmp_path / "cassette" / "bot.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [("(", "is not a regular expression"), ("x*", "an empty text"), ("[a-z]+", "matches '[redacted]'")],
+)
+def test_a_bad_pattern_is_refused_at_load(tmp_path: Path, pattern: str, told: str) -> None:
+    """With its place."""
+    cassette = {"path": "cassette", "redact": [pattern]}
+    config = written(tmp_path, {"kind": "http", "url": NOWHERE}, cassette=cassette, provenance="none")
+    done = CliRunner().invoke(main, ["validate", str(config)])
+    assert ExitCode.USAGE == done.exit_code
+    assert told in done.output
+    assert "config.yaml:1:" in done.output
+
+
+def test_packed_files_are_read_like_others(tmp_path: Path) -> None:
+    """Dataset, cassette and the journals of a finished run, which still verifies."""
+    project = at_bot(tmp_path)
+    done = project.run("--record")
+    plain = without_its_bot(project)
+    config = project.write()
+    whole = json.loads(config.read_text("utf-8")) | {"dataset": "cases.jsonl.gz"}
+    config.write_text(json.dumps(whole), "utf-8")
+    journals = [*(tmp_path / "cassette").glob("*.jsonl"), *plain.folder.path.glob("*.jsonl")]
+    for path in [*journals, tmp_path / "cases.jsonl"]:
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    verify = CliRunner().invoke(main, ["verify", str(plain.folder.path)])
+    assert ExitCode.OK == verify.exit_code, verify.output
+    assert done.draws == list(plain.folder.draws())
+    again, folder = run(config, "packed")
+    assert done.code == again.exit_code, again.output
+    assert done.draws == list(folder.draws())
+    assert done.folder.header.dataset == folder.header.dataset
+
+
 # ---------------------------------------------------------------- bots of every kind
 
 
@@ -251,6 +356,15 @@ def test_the_query_of_a_url_counts_and_its_keys_are_not_written(tmp_path: Path) 
     assert {"/api/chat?mode=a"} == {line.path for line in lines_of(tmp_path)}
     assert ExitCode.OK == run(written(tmp_path, target("mode=a"), **plain), "b")[0].exit_code
     assert ExitCode.UNAVAILABLE == run(written(tmp_path, target("mode=b"), **plain), "c")[0].exit_code
+
+
+def test_a_plan_counts_what_is_recorded_of_the_bot(tmp_path: Path) -> None:
+    """Each answer is one call; what is there is not asked for again."""
+    shutil.copy(BOT, tmp_path / "plain_bot_copy.py")
+    config = written(tmp_path, {"kind": "python", **kinds("")["python"]})
+    run(config, "a", "--record")
+    planned = json.loads(CliRunner().invoke(main, ["plan", str(config), "--json"]).output)
+    assert (4, 4) == (planned["bot"]["planned"], planned["bot"]["recorded"])
 
 
 def test_a_value_that_is_no_json_is_an_error_of_its_draw(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import re
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -16,6 +18,7 @@ import pytest
 from aiohttp import web
 
 from evalrun.cassette import Address, Cassette, Mode
+from evalrun.errors import UserError
 from evalrun.records import Exchange
 from evalrun.tap import Tap, upstream_url
 from evalrun.wires import output_of
@@ -162,6 +165,74 @@ async def test_an_upstream_that_fails_is_a_bad_gateway() -> None:
         reply = await bot.post("/api/chat", json=chat(11))
         assert (503, "7", "busy") == (reply.status_code, reply.headers["retry-after"], reply.json()["error"])
     assert [] == seen
+
+
+async def test_a_reply_in_an_unknown_packing_is_told_to_the_bot(tmp_path: Path) -> None:
+    """Nothing of it is stored; a request that the bot packed is read."""
+
+    async def handle(request: web.Request) -> web.Response:
+        got.append(await request.json())
+        headers = {"content-encoding": "br"} if len(got) > 1 else {}
+        return web.Response(body=b'{"message": {"content": "x"}}', headers=headers)
+
+    got: list[Json] = []
+    raw = gzip.compress(json.dumps(chat(11)).encode())
+    headers = {"content-encoding": "gzip", "content-type": "application/json"}
+    async with serving(handle) as url, tapped(url, tmp_path, "record") as (_, bot, seen):
+        assert 200 == (await bot.post("/api/chat", content=raw, headers=headers)).status_code
+        reply = await bot.post("/api/chat", json=chat(22))
+    assert 502 == reply.status_code
+    assert "packed as 'br'" in reply.json()["error"]
+    assert [chat(11), chat(22)] == got
+    assert 1 == len(seen) == len((tmp_path / "bot.jsonl").read_text().splitlines())
+
+
+TOKEN = "a-token-of-the-tap-1"
+
+
+async def test_beyond_loopback_only_a_call_with_the_token_is_let_in(tmp_path: Path) -> None:
+    """As the first part of the path, or as a bearer; everything else is 403, counted and never forwarded."""
+
+    async def handle(request: web.Request) -> web.Response:
+        got.append((request.path_qs, request.headers.get("authorization")))
+        return web.json_response({"message": {"content": "x"}})
+
+    got: list[Any] = []
+    key, bearer = {"authorization": "Bearer model-key"}, {"authorization": f"Bearer {TOKEN}"}
+    cassette, seen = Cassette(tmp_path, "record"), list[Exchange]()
+    async with serving(handle) as url, httpx.AsyncClient(trust_env=False) as bot:
+        where: Any = {"bind": "127.0.0.2", "host": "bots.test", "token": TOKEN}
+        tap = Tap(url, cassette, SEEDS, seen.append, timeout=30, concurrency=4, **where)
+
+        async def status(path: str, headers: dict[str, str]) -> int:
+            return (await bot.post(path, json=chat(11), headers=headers)).status_code
+
+        async with tap:
+            assert re.fullmatch(rf"http://bots\.test:\d+/{TOKEN}", tap.url)
+            base = tap.url.replace("bots.test", "127.0.0.2")
+            bare = base.removesuffix(f"/{TOKEN}")
+            assert 200 == await status(f"{base}/api/chat?x=1", key)
+            assert 200 == await status(f"{bare}/api/chat", bearer)
+            assert 200 == await status(f"{base}/api/chat", bearer)
+            for path in ("", "/", "/api/chat", f"/{TOKEN}x/api/chat", f"/api/chat?t={TOKEN}", f"//{TOKEN}/x"):
+                assert 403 == await status(bare + path, key)
+            assert 200 == await status(f"{base}/api/chat", {"host": "bots.test:80"})
+            assert 403 == await status(f"{base}/api/chat", {"host": "elsewhere.test"})
+            with pytest.raises(httpx.ConnectError):
+                await bot.get(bare.replace("127.0.0.2", "127.0.0.1"))
+        assert 6 == tap.refused
+    cassette.close()
+    assert [("/api/chat?x=1", "Bearer model-key"), *[("/api/chat", None)] * 3] == got
+    assert {"/api/chat"} == {line.path for line in seen}
+    assert TOKEN not in (tmp_path / "bot.jsonl").read_text() + (tmp_path / "source.json").read_text()
+
+
+async def test_an_address_of_another_machine_cannot_be_listened_on() -> None:
+    """Told with the key of the config."""
+    live = Cassette(None, "live")
+    tap = Tap("http://h", live, {}, lambda line: None, timeout=1, concurrency=1, bind="192.0.2.1")
+    with pytest.raises(UserError, match=r"tap\.bind: cannot listen on 192\.0\.2\.1"):
+        await tap.__aenter__()
 
 
 async def test_it_listens_on_this_machine_only_and_takes_a_large_prompt() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from evalrun.errors import InputError, Problem
-from evalrun.textfile import Row, json_lines, lines, read_bytes, read_text
+from evalrun.textfile import Row, is_table, json_lines, lines, read_bytes, read_text, unpacked
 
 
 def refused(call: object, *arguments: object) -> str:
@@ -38,6 +40,38 @@ def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"12345")
     assert b"12345" == read_bytes(path, 5)
     assert "larger than 4 bytes" in refused(read_bytes, path, 4)
+
+
+def test_a_packed_file_is_read_as_what_it_unpacks_to(tmp_path: Path) -> None:
+    """By its name; several packed parts one after the other are one file."""
+    path = tmp_path / "cases.jsonl.gz"
+    path.write_bytes(gzip.compress(b"caf\xc3\xa9") + gzip.compress(b"\n"))
+    assert "café\n" == read_text(path)
+    assert is_table(tmp_path / "x.csv.gz")
+
+
+def test_a_packed_file_that_is_none_is_told(tmp_path: Path) -> None:
+    """Cut off, another format, changed: each with what is wrong."""
+    whole = gzip.compress(bytes(range(256)) * 40)
+    changed = whole[:-8] + bytes(8)
+    for data, told in ((whole[:-9], "is cut off"), (b"plain", "is no gzip"), (changed, "is no gzip")):
+        path = tmp_path / "a.gz"
+        path.write_bytes(data)
+        assert told in refused(read_bytes, path)
+
+
+def test_a_file_that_unpacks_to_far_more_is_refused_within_bounded_memory(tmp_path: Path) -> None:
+    """64 MiB of nothing in a small file: no more than the limit and a part is ever held."""
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress(bytes(16 * 1024 * 1024)) * 4)
+    tracemalloc.start()
+    try:
+        assert "unpacks to more than 4,000,000 bytes" in refused(unpacked, path, 4_000_000)
+        assert tracemalloc.get_traced_memory()[1] < 16_000_000
+    finally:
+        tracemalloc.stop()
+    path.write_bytes(path.read_bytes() * 5)
+    assert "more than 268,435,456 bytes" in refused(read_bytes, path)
 
 
 def test_bytes_that_are_not_utf8_are_shown_with_their_place(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from evalrun.dataset import Dataset
 from evalrun.digest import sha256_bytes
 from evalrun.errors import UserError
 from evalrun.journal import HEADER, RunFolder
+from evalrun.jsonl import content
 from evalrun.records import Case, Context, Draw, Exchange, Origin
 from evalrun.sampler import Drawn
 from evalrun.wires import system_of
@@ -127,7 +128,8 @@ def _ignore(config: Mapping[str, Any]) -> tuple[str, ...]:
 def _unchanged(folder: RunFolder, journals: Mapping[str, str]) -> None:
     for kind in ("cases", "contexts", "draws", "exchanges"):
         file = folder.file(kind)
-        if not file.is_file() or sha256_bytes(file.read_bytes()) != journals.get(file.name):
+        data = content(file)
+        if data is None or sha256_bytes(data) != journals.get(file.name):
             raise UserError(f"{file}: not the file that the run wrote", f"see: evalrun verify {folder.path}")
 
 

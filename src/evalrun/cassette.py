@@ -27,10 +27,20 @@ from pydantic import Field
 
 from evalrun.digest import tagged
 from evalrun.errors import InputError, Problem, RecordingError
-from evalrun.jsonl import Appender, pretty_json, read_lines, to_line, write_atomically
+from evalrun.jsonl import Appender, packed, packed_path, pretty_json, read_lines, to_line, write_atomically
 from evalrun.records import Exchange, Record
-from evalrun.redaction import open_query
-from evalrun.wires import Asked, asked, bytes_of, is_generation, output_of, same_path, text_of, wire_of
+from evalrun.redaction import Redaction, Unredactable, open_query
+from evalrun.wires import (
+    EVENT_STREAM,
+    Asked,
+    asked,
+    bytes_of,
+    is_generation,
+    output_of,
+    same_path,
+    text_of,
+    wire_of,
+)
 
 Mode = Literal["replay", "record", "live"]
 Book = Literal["bot", "judge"]
@@ -145,6 +155,27 @@ class RecordingMiss(RecordingError):
         self.miss = miss
 
 
+class Unstorable(RecordingError):
+    """Raised by the transport where a reply came that must not be written down as it is."""
+
+
+def redacted(line: Exchange, rules: Redaction) -> Exchange:
+    """A line whose reply holds nothing that must not stay in it.
+
+    Raises:
+        Unstorable: there is no such reply; says why.
+    """
+    try:
+        reply, places = rules.of_reply(line.reply, binary=line.media_type == EVENT_STREAM)
+    except Unredactable as error:
+        raise Unstorable(
+            f"the reply of {line.path} was not recorded: {error}", "see cassette.redact in the config"
+        ) from None
+    if not places:
+        return line
+    return line.model_copy(update={"reply": reply, "redacted": line.redacted + places})
+
+
 @dataclass
 class Spent:
     """What really went to a model: calls, and the tokens that its replies counted.
@@ -220,6 +251,8 @@ class Cassette:
         mode: Mode,
         *,
         ignore: Sequence[re.Pattern[str]] = (),
+        redaction: Redaction | None = None,
+        compress: bool = False,
         refresh: bool = False,
         about: Mapping[Any, Mapping[str, str]] | None = None,
     ) -> None:
@@ -228,7 +261,10 @@ class Cassette:
         self.path = path
         self.mode = mode
         self.ignore = tuple(ignore)
+        self.redaction = redaction or Redaction()
+        self.compress = compress
         self.refresh = refresh
+        self.refused: list[str] = []
         self.misses: list[Miss] = []
         self.spent: dict[Book, Spent] = {book: Spent() for book in BOOKS}
         self.replayed = 0
@@ -257,7 +293,7 @@ class Cassette:
                 raise InputError([Problem(str(source), f"not a cassette's source.json: {error}")]) from None
         for book in BOOKS:
             for line in read_lines(path / f"{book}.jsonl", Exchange):
-                self._lines[book].add(line)
+                self._lines[book].add(redacted(line, self.redaction))
 
     @classmethod
     def holding(cls, lines: Iterable[Exchange], ignore: Sequence[re.Pattern[str]] = ()) -> Cassette:
@@ -348,7 +384,7 @@ class Cassette:
             return
         for book in BOOKS:  # both, always: a recording that was killed left its lines as they came
             if lines := sorted(self._kept(book, whole), key=line_order):
-                write_atomically(self.path / f"{book}.jsonl", b"".join(to_line(line) for line in lines))
+                put_book(self.path / f"{book}.jsonl", map(to_line, lines), compress=self.compress)
         self._appenders.clear()
         if self._lines["bot"].by_key or self._lines["judge"].by_key:
             self._write_sources(self.path)
@@ -419,6 +455,7 @@ class _Shared(NamedTuple):
     seconds: float
     finish: str | None
     adapted: tuple[str, ...]
+    redacted: int
 
     @classmethod
     def of(cls, line: Exchange) -> _Shared:
@@ -430,6 +467,7 @@ class _Shared(NamedTuple):
             line.seconds,
             line.finish,
             line.adapted,
+            line.redacted,
         )
 
     def line(self, source: str, key: str, method: str, path: str, request: Any) -> Exchange:
@@ -449,7 +487,19 @@ class _Shared(NamedTuple):
             seconds=self.seconds,
             finish=self.finish,
             adapted=self.adapted,
+            redacted=self.redacted,
         )
+
+
+def put_book(path: Path, lines: Iterable[bytes], *, compress: bool) -> None:
+    """Put the lines of a book in place, packed or plain, and take away what it was before."""
+    data = b"".join(lines)
+    if compress:
+        write_atomically(packed_path(path), packed(data))
+        path.unlink(missing_ok=True)
+    else:
+        write_atomically(path, data)
+        packed_path(path).unlink(missing_ok=True)
 
 
 class CassetteTransport(httpx.AsyncBaseTransport):
@@ -507,7 +557,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
             RecordingMiss: there is no line and none may be made.
         """
         raw = await request.aread()
-        body = _json_or_text(raw)
+        body = self.cassette.redaction.of_request(_json_or_text(raw))
         path = self._path(request)
         address = ADDRESS.get() if self._own or is_generation(path) else None
         key = exchange_key(
@@ -583,25 +633,27 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         content = text_of(response.content, media_type, response.encoding or "utf-8")
         if 200 <= response.status_code < 300 and not _only_error(content):
             said = output_of(path, content) if is_generation(path) else None
-            if said is not None:
+            if said is not None and not self._own:  # of a bot itself its reply is asked for them
                 spent.add(said.prompt_tokens, said.completion_tokens)
-            line = Exchange(
-                source=self.book,
-                key=key,
-                case=address.case if address else None,
-                draw=address.draw if address else None,
-                turn=address.turn if address else None,
-                method=request.method,
-                path=path,
-                media_type=media_type,
-                request=without_empty(body),
-                status=response.status_code,
-                reply=content,
-                seconds=round(time.perf_counter() - started, 3),
-                finish=said.finish if said is not None else None,
-                adapted=response.extensions.get("adapted", ()),
+            line = self._stored(
+                Exchange(
+                    source=self.book,
+                    key=key,
+                    case=address.case if address else None,
+                    draw=address.draw if address else None,
+                    turn=address.turn if address else None,
+                    method=request.method,
+                    path=path,
+                    media_type=media_type,
+                    request=without_empty(body),
+                    status=response.status_code,
+                    reply=content,
+                    seconds=round(time.perf_counter() - started, 3),
+                    finish=said.finish if said is not None else None,
+                    adapted=response.extensions.get("adapted", ()),
+                )
             )
-            self.cassette.store(self.book, line)
+            content = line.reply  # who asked reads what a replay reads
             self._note(line, address)
         headers = {"content-type": media_type or "application/json"}
         if "retry-after" in response.headers:
@@ -612,6 +664,20 @@ class CassetteTransport(httpx.AsyncBaseTransport):
             content=bytes_of(content, media_type),
             request=request,
         )
+
+    def _stored(self, line: Exchange) -> Exchange:
+        """The line as it is written down.
+
+        Raises:
+            Unstorable: it must not be.
+        """
+        try:
+            line = redacted(line, self.cassette.redaction)
+        except Unstorable as error:
+            self.cassette.refused.append(error.message)
+            raise
+        self.cassette.store(self.book, line)
+        return line
 
     async def aclose(self) -> None:
         """Close what connects upstream, and forget what was said."""

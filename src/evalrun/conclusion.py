@@ -56,6 +56,7 @@ def conclude(
     stood_in = _not_exercised(plan, cassette, tally)
     errors = [
         *missed(cassette, "--record" if plan.answers else "--record-missing"),
+        *_refused(cassette),
         *sorted(tally.broken)[:_NAMED],
         *unavailable,
     ]
@@ -83,7 +84,9 @@ def conclude(
         temperature=config.temperature,
         partial=plan.partial,
         complete=not (tally.out_of_budget or tally.down),
-        exit_code=worst(_codes(tally, verdicts, unavailable=bool(cassette.misses or unavailable))),
+        exit_code=worst(
+            _codes(tally, verdicts, unavailable=bool(cassette.misses or cassette.refused or unavailable))
+        ),
         levels=dict(sorted(tally.levels.items())),
         demanded_level=config.provenance,
         recorded=plan.answers.recorded if plan.answers else cassette.recorded,
@@ -119,6 +122,12 @@ def _not_asked(plan: Plan, folder: RunFolder, tally: Tally) -> list[str]:
         parts.append(f"not asked for: {len(left)} of {words.count(plan.draws, 'answer')}, {of}")
     parts += [f"not judged: {words.count(verdicts, 'answer')}"] if verdicts else []
     return [f"  {'; '.join(parts)}; what was paid for is kept"] if parts else []
+
+
+def _refused(cassette: Cassette) -> list[str]:
+    """Replies that must not be written down, each reason once."""
+    counted = Counter(cassette.refused)
+    return [reason + (f" ({count} times)" if count > 1 else "") for reason, count in sorted(counted.items())]
 
 
 def _not_exercised(plan: Plan, cassette: Cassette, tally: Tally) -> int:

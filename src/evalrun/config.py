@@ -56,7 +56,8 @@ def load_config(
     config = _checked(document, env, options_of or _registered_options, check_scorer)
     deepest = getattr(config.target.options, "k", None)
     found = [*_cut_from_nothing(config), *ks_too_large(config, deepest), *_gates_twice(config)]
-    if found := [*found, *_two_baselines(config), *_never_observed(config)]:
+    found += [*_two_baselines(config), *_never_observed(config), *_open_secret(config)]
+    if found:
         raise InputError(found)
     return config
 
@@ -270,6 +271,14 @@ def _never_observed(config: RunConfig) -> list[Problem]:
     best = "reported" if offers and offers.prompt else "claimed" if offers and offers.contexts else "none"
     message = f"'cassette.at: bot' sees no model call: the proof is '{best}' at best, 'observed' is demanded"
     return [Problem(config.where("cassette", "at"), message, f"set provenance: {best}, or write at: model")]
+
+
+def _open_secret(config: RunConfig) -> list[Problem]:
+    """A token that stands in a file, where anybody reads it."""
+    if config.tap.token is None or config.written_in_env("tap", "token"):
+        return []
+    where, hint = config.where("tap", "token"), 'write token: "${TAP_TOKEN}" and set that variable'
+    return [Problem(where, "'tap.token' stands in the open", hint)]
 
 
 def _gates_twice(config: RunConfig) -> list[Problem]:

@@ -22,7 +22,7 @@ from evalrun.errors import InputError, Problem
 from evalrun.pins import check_pin, pin
 from evalrun.records import Case
 from evalrun.registry import nearest
-from evalrun.textfile import Row, csv_rows, decode, is_table, json_lines, read_bytes
+from evalrun.textfile import Row, csv_rows, decode, is_table, json_lines, plain, read_bytes
 from evalrun.validation import Line, at_most, explain
 
 UNCATEGORIZED = "uncategorized"
@@ -35,7 +35,7 @@ CSV_FIELDS = ("id", "question", "category", "expect", "reference", "cluster", *C
 
 @dataclass(frozen=True)
 class Dataset:
-    """The cases of one file in its order. ``digest`` is sha256 of its bytes; ``lines`` is id → line."""
+    """The cases of one file in its order. ``digest``: sha256 of its unpacked bytes; ``lines``: id → line."""
 
     name: str
     cases: tuple[Case, ...]
@@ -57,6 +57,7 @@ class Dataset:
 
 def load_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Dataset:
     """The dataset in ``path``: UTF-8 JSONL; or a table, by its suffix, with ``columns`` as field → heading.
+    Either may be packed, with ``.gz`` behind its name.
 
     A case without a category is ``uncategorized``. In CSV, lists are divided by ``;`` and an empty cell says
     nothing.
@@ -66,14 +67,14 @@ def load_dataset(path: Path, columns: Mapping[str, str] | None = None) -> Datase
     """
     data = read_bytes(path)
     digest = sha256_bytes(data)
-    notes = check_pin(path, digest)
+    notes = check_pin(plain(path), digest)
     reader = _Reader(path)
     reader.read(decode(path, data), columns)
     if reader.problems:
         raise InputError(at_most(reader.problems))
     if not reader.cases:
         raise InputError([Problem(str(path), "holds no cases", "one case a line; see the example datasets")])
-    return Dataset(path.stem, tuple(reader.cases), digest, path, reader.lines, notes)
+    return Dataset(plain(path).stem, tuple(reader.cases), digest, path, reader.lines, notes)
 
 
 def cases_of(path: Path, rows: Iterable[Row]) -> tuple[Case, ...]:
@@ -98,7 +99,7 @@ def freeze(path: Path, columns: Mapping[str, str] | None = None) -> bool:
     Raises:
         UserError: it cannot be loaded, is no released version, or is pinned to another digest.
     """
-    return pin(path, load_dataset(path, columns).digest)
+    return pin(plain(path), load_dataset(path, columns).digest)
 
 
 class _Reader:

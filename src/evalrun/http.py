@@ -24,7 +24,7 @@ import stamina
 
 from evalrun.addresses import join_url, shown_url
 from evalrun.errors import UnavailableError, UnreachableError
-from evalrun.network import Redirected, deadlines, network, proxy_of, unreachable
+from evalrun.network import ACCEPTED, Redirected, deadlines, network, proxy_of, unreachable
 
 stamina.instrumentation.set_on_retry_hooks(())  # retries are counted in meta.json, not logged
 
@@ -237,7 +237,7 @@ class Service:
         self._transport = RetryTransport(limits, transport or network(base_url, limits.concurrency))
         self._client = httpx.AsyncClient(
             transport=self._transport,
-            headers=dict(headers or {}),
+            headers={"accept-encoding": ACCEPTED} | dict(headers or {}),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             timeout=None,  # the transport keeps the deadlines
             trust_env=False,

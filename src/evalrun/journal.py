@@ -40,6 +40,7 @@ from evalrun.records import (
     RunHeader,
     Score,
 )
+from evalrun.redaction import without
 
 R = TypeVar("R", bound=Record)
 HEADER = "run.json"
@@ -98,10 +99,14 @@ def _once(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class RunFolder:
-    """A run on disk. Iterators read the journals a line at a time; nothing is kept in memory."""
+    """A run on disk. Iterators read the journals a line at a time; nothing is kept in memory.
+
+    ``secrets``: words that are hidden in whatever is written down.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.secrets: tuple[str, ...] = ()
         self._open: dict[str, Appender] = {}
         self._held: IO[bytes] | None = None
 
@@ -113,7 +118,7 @@ class RunFolder:
         """Append one record to a journal."""
         if kind not in self._open:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._open[kind] = Appender(self.file(kind))
+            self._open[kind] = Appender(self.file(kind), self.secrets)
         self._open[kind].write(record)
 
     def rewrite(self, kind: str, records: Iterable[Record]) -> None:
@@ -186,7 +191,8 @@ class RunFolder:
 
     def write_header(self, header: RunHeader, meta: Meta) -> None:
         """Write ``run.json`` and ``meta.json``."""
-        write_atomically(self.path / HEADER, pretty_json(header))
+        text = without(pretty_json(header).decode(), self.secrets)
+        write_atomically(self.path / HEADER, text.encode())
         write_atomically(self.path / META, pretty_json(meta))
 
     @property

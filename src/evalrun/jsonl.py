@@ -6,12 +6,14 @@ Owns the bytes of such files and of whole JSON documents. What stands in a line 
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import json
 import os
 import time
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -21,6 +23,8 @@ from pydantic_core import from_json
 from evalrun.digest import canonical_json, utf8
 from evalrun.errors import UserError
 from evalrun.records import Record
+from evalrun.redaction import without
+from evalrun.textfile import unpacked
 
 R = TypeVar("R", bound=Record)
 FSYNC_SECONDS = 1.0
@@ -43,6 +47,26 @@ def whole_lines(path: Path) -> tuple[list[bytes], int]:
     return (kept.split(b"\n") if newline else []), len(torn)
 
 
+def packed_path(path: Path) -> Path:
+    """Where a file stands packed."""
+    return path.with_name(path.name + ".gz")
+
+
+def packed(data: bytes) -> bytes:
+    """``data`` as gzip without a name or a time: the same data, the same bytes."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=9, mtime=0) as file:
+        file.write(data)
+    return buffer.getvalue()
+
+
+def content(path: Path) -> bytes | None:
+    """The bytes of a file, or of what stands packed beside it; None where neither is there."""
+    if path.is_file():
+        return path.read_bytes()
+    return unpacked(packed_path(path)) if packed_path(path).is_file() else None
+
+
 def torn_bytes(path: Path) -> int:
     """How many bytes a torn last line takes; 0 where the file ends with a whole one, or is not there."""
     if not path.exists():
@@ -60,11 +84,23 @@ def torn_bytes(path: Path) -> int:
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """(number from 1, line with its end) of the whole lines that are not blank, one at a time."""
+    """(number from 1, line with its end) of the whole lines that are not blank, one at a time.
+
+    Where the journal stands packed beside ``path``, as ``.gz``, its lines come first: what is appended is
+    never packed.
+
+    Raises:
+        InputError: what is packed is cut off, or unpacks to more than it may.
+    """
+    whole = unpacked(packed_path(path)).removesuffix(b"\n") if packed_path(path).exists() else b""
+    before = whole.split(b"\n") if whole else []
+    for number, line in enumerate(before, start=1):
+        if line and not line.isspace():
+            yield number, line + b"\n"
     if not path.exists():
         return
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(file, start=1 + len(before)):
             if line.endswith(b"\n") and not line.isspace():
                 yield number, line
 
@@ -159,18 +195,19 @@ def pretty_json(record: Record) -> bytes:
 
 
 class Appender:
-    """Appends records to one file: flushed a line, synced about once a second.
+    """Appends records to one file: flushed a line, synced about once a second; ``secrets`` are hidden.
 
     Raises:
         UserError: ``path`` is a symbolic link, which may lead out of the folder.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, secrets: Sequence[str] = ()) -> None:
         self.path = path
         if path.is_symlink():
             raise UserError(
                 f"{path}: is a symbolic link", "put the file itself there, or name another folder"
             )
+        self._secrets = secrets
         if torn := torn_bytes(path):
             os.truncate(path, path.stat().st_size - torn)
         self._file: IO[bytes] = path.open("ab")
@@ -178,7 +215,8 @@ class Appender:
 
     def write(self, record: Record) -> None:
         """Append one record."""
-        self._file.write(to_line(record))
+        line = to_line(record)
+        self._file.write(without(line.decode(), self._secrets).encode() if self._secrets else line)
         self._file.flush()
         now = time.monotonic()
         if now - self._synced >= FSYNC_SECONDS:

@@ -26,6 +26,9 @@ MOST_REDIRECTS = 5
 MOST_BYTES = 64 * 1024 * 1024
 """Of one reply, unpacked. Nothing that a bot or a model says is that long."""
 _CONNECT_SECONDS = 10.0
+ACCEPTED = "gzip, deflate"
+"""How a reply may be packed: what is asked for, whatever else is installed here."""
+_READABLE = frozenset({"", "identity", "gzip", "deflate"})
 _ENCODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -102,6 +105,7 @@ class Network(AiohttpTransport):
             httpx.TransportError: no connection, no whole reply, or what came back is no HTTP.
         """
         await request.aread()
+        request.headers.setdefault("accept-encoding", ACCEPTED)
         for _ in range(MOST_REDIRECTS + 1):
             response = await self._once(request)
             if not response.has_redirect_location:
@@ -113,6 +117,9 @@ class Network(AiohttpTransport):
         try:
             response = await super().handle_async_request(request)
             try:
+                if unread := _unread(response):
+                    why = f"the reply is packed as '{unread}'; only {ACCEPTED} can be read"
+                    raise httpx.RemoteProtocolError(why)
                 return await _read(response)
             finally:
                 await response.aclose()
@@ -159,6 +166,12 @@ def _proxy(base_url: str) -> httpx.Proxy | None:
             "set HTTP_PROXY or HTTPS_PROXY to an http:// proxy, or NO_PROXY to this host",
         )
     return httpx.Proxy(found)
+
+
+def _unread(response: httpx.Response) -> str:
+    """How a reply is packed that cannot be unpacked; empty where it can. Nobody takes its bytes for text."""
+    named = response.headers.get("content-encoding", "").lower().split(",")
+    return next((name for one in named if (name := one.strip()) not in _READABLE), "")
 
 
 async def _read(response: httpx.Response) -> httpx.Response:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from evalrun.cassette import Address, RecordingMiss, addressed
+from evalrun.cassette import Address, addressed
 from evalrun.circuit import Circuit
-from evalrun.errors import UnavailableError, UnreachableError
+from evalrun.errors import RecordingError, UnavailableError, UnreachableError
 from evalrun.journal import RunFolder
 from evalrun.judge import Judge
 from evalrun.outlook import Outlook
@@ -261,7 +261,7 @@ class Pipeline:
             with addressed(Address(draw.case, draw.index, 0)):
                 return await self.judge.judge(draw.asked(sample.case), draw, context)
         except UnavailableError as error:
-            kind = "recording" if isinstance(error, RecordingMiss) else "service"
+            kind = "recording" if isinstance(error, RecordingError) else "service"
             gone = error.message if isinstance(error, UnreachableError) else ""
             return missing.model_copy(update={"error": f"{kind}: {error.message}"})
         finally:

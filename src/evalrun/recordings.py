@@ -18,17 +18,21 @@ from evalrun.cassette import (
     Address,
     Book,
     Sources,
+    Unstorable,
     address_of,
     belongs_to_a_draw,
     has_own_key,
     line_order,
+    put_book,
+    redacted,
 )
 from evalrun.errors import RecordingError, UserError
 from evalrun.folders import new_run_folder
 from evalrun.journal import RunFolder
-from evalrun.jsonl import read_lines, whole_lines, write_atomically
+from evalrun.jsonl import packed_path, raw_lines, read_lines, torn_bytes
 from evalrun.planning import make_plan
 from evalrun.records import Exchange, Record
+from evalrun.redaction import Redaction
 from evalrun.reports.progress import Progress
 from evalrun.runner import execute
 from evalrun.settings import RunConfig
@@ -44,6 +48,7 @@ class Recording:
 
     path: Path
     ignore: tuple[re.Pattern[str], ...]
+    redaction: Redaction
 
     @classmethod
     def of(cls, config: RunConfig) -> Recording:
@@ -57,11 +62,21 @@ class Recording:
             raise UserError(f"{config.path}: no cassette is configured", "set cassette.path")
         if not config.cassette.path.is_dir():
             raise RecordingError(f"{config.cassette.path}: no recording here", "record one with --record")
-        return cls(config.cassette.path, tuple(re.compile(text) for text in config.cassette.ignore))
+        wanted = config.cassette
+        return cls(
+            wanted.path,
+            tuple(re.compile(text) for text in wanted.ignore),
+            Redaction(tuple(re.compile(text) for text in wanted.redact), config.secrets),
+        )
 
     def file(self, book: Book) -> Path:
-        """Where the lines of a book stand."""
+        """Where the lines of a book stand, or stand packed beside it."""
         return self.path / f"{book}.jsonl"
+
+    def size(self, book: Book) -> int:
+        """Bytes on disk."""
+        files = (self.file(book), packed_path(self.file(book)))
+        return sum(file.stat().st_size for file in files if file.is_file())
 
     def lines(self, book: Book) -> list[Exchange]:
         """The lines of a book, in the order of the file."""
@@ -110,14 +125,14 @@ def stats_of(recording: Recording) -> Stats:
 
 
 def _book_stats(recording: Recording, book: Book) -> BookStats:
-    lines, file = recording.lines(book), recording.file(book)
+    lines = recording.lines(book)
     calls = [line for line in lines if belongs_to_a_draw(line)]
     said = [output_of(line.path, line.reply) for line in calls]
     source = recording.sources().sources.get(book)
     return BookStats(
         book=book,
         lines=len(lines),
-        bytes=file.stat().st_size if file.is_file() else 0,
+        bytes=recording.size(book),
         cases=len({line.case for line in calls}),
         draws=len({(line.case, line.draw) for line in calls}),
         models=tuple(sorted({asked(line.path, line.request).model for line in calls} - {""})),
@@ -147,13 +162,13 @@ def faults_of(recording: Recording) -> list[str]:
 
 
 def _faults(recording: Recording, book: Book, sources: set[str]) -> Iterator[tuple[str, str]]:
-    if torn := whole_lines(recording.file(book))[1]:
+    if torn := torn_bytes(recording.file(book)):
         yield "", f"the last line is torn ({torn} bytes)"
     seen: set[tuple[Address | None, str]] = set()
     before: Exchange | None = None
     for number, line in enumerate(recording.lines(book), start=1):
         address = None if book == "judge" else address_of(line)
-        found = [*_line_faults(line, recording.ignore, sources)]
+        found = [*_line_faults(line, recording.ignore, sources), *_left_in(line, recording.redaction)]
         if (address, line.key) in seen:
             found.append("this request stands there twice")
         if before is not None and line_order(line) < line_order(before):
@@ -161,6 +176,23 @@ def _faults(recording: Recording, book: Book, sources: set[str]) -> Iterator[tup
         yield from ((f":{number}", what) for what in found)
         seen.add((address, line.key))
         before = line
+
+
+def _left_in(line: Exchange, rules: Redaction) -> Iterator[str]:
+    try:
+        left = redacted(line, rules).redacted - line.redacted
+    except Unstorable as error:
+        yield error.message
+        return
+    if left:
+        yield "its reply holds what must not be written down: 'run --record' takes it out"
+
+
+def redactions_of(recording: Recording) -> tuple[int, int, int]:
+    """(lines whose reply was redacted, places in them, lines whose request holds what a pattern matches)."""
+    lines = [line for book in BOOKS for line in recording.lines(book)]
+    hit = sum(recording.redaction.matches(line.request) for line in lines)
+    return sum(line.redacted > 0 for line in lines), sum(line.redacted for line in lines), hit
 
 
 def _line_faults(line: Exchange, ignore: Sequence[re.Pattern[str]], sources: set[str]) -> Iterator[str]:
@@ -228,10 +260,10 @@ def prune(recording: Recording, needed: set[Need]) -> list[Pruned]:
 
 def _pruned(recording: Recording, book: Book, needed: set[Need]) -> Pruned:
     dead, kept = [], []
-    for raw in whole_lines(recording.file(book))[0]:
+    for _, raw in raw_lines(recording.file(book)):
         line = Exchange.model_validate_json(raw)
         is_dead = address_of(line) is not None and _need(book, line) not in needed
-        dead.append(line) if is_dead else kept.append(raw + b"\n")
+        dead.append(line) if is_dead else kept.append(raw)
     return Pruned(book, tuple(dead), tuple(kept))
 
 
@@ -239,4 +271,5 @@ def write_pruned(recording: Recording, pruned: Iterable[Pruned]) -> None:
     """Put the books without their dead lines in place; one without any is not touched."""
     for one in pruned:
         if one.dead:
-            write_atomically(recording.file(one.book), b"".join(one.kept))
+            file = recording.file(one.book)
+            put_book(file, one.kept, compress=packed_path(file).is_file())

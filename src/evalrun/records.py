@@ -489,7 +489,8 @@ class Exchange(Record):
 
     ``key`` is the digest of method, path, body and occurrence. A call that is no generation carries null
     ``case``, ``draw`` and ``turn``. ``request`` is the canonical body; ``reply`` the reply's text as it came,
-    a binary stream in base64. ``adapted`` names what was made simpler because the server refused it.
+    a binary stream in base64. ``adapted`` names what was made simpler because the server refused it;
+    ``redacted`` counts the places of the reply that were blanked before it was stored.
     """
 
     source: str
@@ -506,6 +507,7 @@ class Exchange(Record):
     seconds: float
     finish: str | None = None
     adapted: tuple[str, ...] = ()
+    redacted: int = 0
 
 
 # ---------------------------------------------------------------- what the judge is measured by
@@ -741,6 +743,7 @@ class RunHeader(Record):
 class Meta(Record):
     """``meta.json``: times, names and counts that differ between two runs of the same replay.
 
+    ``refused``: calls to the tap that did not bring its token.
     ``attempt``: how many different sets of ``answers`` were held against the same gates so far; ``trial``
     digests what was tried. Both digests are empty where no gate was evaluated. ``calls``, ``tokens`` and
     ``cost`` (by the config's prices; None without) are what really went to models.
@@ -755,6 +758,7 @@ class Meta(Record):
     tokens: int = 0
     cost: float | None = None
     retries: int = 0
+    refused: int = 0
     attempt: int = 1
     trial: str = ""
     answers: str = ""

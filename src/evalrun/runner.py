@@ -28,6 +28,7 @@ from evalrun.models import model, split_spec
 from evalrun.pipeline import Answering, Pipeline, Progress, Stop
 from evalrun.planning import Plan, target_of
 from evalrun.records import Begun, Context, Exchange, Meta
+from evalrun.redaction import Redaction, without
 from evalrun.reports import report, write_reports
 from evalrun.resuming import Kept, begun_of, check_same, kept_of, settle
 from evalrun.sampler import Drawn, Sampler
@@ -68,6 +69,7 @@ async def execute(
         RecordingError: it cannot be had because it asked for something that is not recorded.
     """
     started, clock, stop = datetime.now().astimezone(), time.perf_counter(), stop or Stop()
+    folder.secrets = plan.config.secrets
     cassette, whole = _cassette(plan, refresh), False
     try:
         async with AsyncExitStack() as stack:
@@ -102,9 +104,10 @@ async def execute(
                 raise Interrupted("interrupted; finished draws are kept")
             whole = work.whole
     except UnavailableError as error:
+        told, hint = (without(text, folder.secrets) for text in (error.message, error.hint))
         if cassette.misses:
-            raise RecordingError("\n".join([*missed(cassette), error.message]), error.hint) from None
-        raise
+            raise RecordingError("\n".join([*missed(cassette), told]), hint) from None
+        raise type(error)(told, hint) from None
     finally:
         cassette.close(whole=whole)
         folder.close()
@@ -121,6 +124,7 @@ async def execute(
         tokens=spending.tokens,
         cost=spending.cost,
         retries=source.retries() + asked_again(),
+        refused=source.refused(),
         attempt=attempt.number,
         trial=attempt.trial,
         answers=attempt.answers,
@@ -161,6 +165,10 @@ def _cassette(plan: Plan, refresh: bool) -> Cassette:
         wanted.path if wanted and plan.mode != "live" else None,
         plan.mode,
         ignore=[re.compile(pattern) for pattern in wanted.ignore] if wanted else (),
+        redaction=Redaction(
+            tuple(re.compile(pattern) for pattern in wanted.redact) if wanted else (), plan.config.secrets
+        ),
+        compress=wanted is not None and wanted.compress,
         refresh=refresh,
         about=dict(wanted.about) if wanted else {},
     )
@@ -175,6 +183,7 @@ class _Source:
     at_once: bool = True
     ended: Callable[[], str] = str
     retries: Callable[[], int] = int
+    refused: Callable[[], int] = int
 
 
 async def _source(
@@ -183,9 +192,24 @@ async def _source(
     if plan.answers is not None:
         return _Source(plan.answers, dict(plan.answers.about))
     bot = await _bot(stack, plan, cassette, observe)
-    sampler = Sampler(bot.target, bot.tap, plan.seeds, known, cassette.spent["bot"], bot.replies)
+    sampler = Sampler(
+        bot.target,
+        bot.tap,
+        plan.seeds,
+        known,
+        cassette.spent["bot"],
+        bot.replies,
+        plan.config.secrets,
+    )
     at_once = bot.target.offers.seed or bot.tap is None
-    return _Source(sampler, await bot.target.about(), at_once, bot.ended, lambda: bot.target.retries)
+    return _Source(
+        sampler,
+        await bot.target.about(),
+        at_once,
+        bot.ended,
+        lambda: bot.target.retries,
+        lambda: bot.tap.refused if bot.tap else 0,
+    )
 
 
 @dataclass(frozen=True)
@@ -215,6 +239,9 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
             observe,
             timeout=limits.timeout,
             concurrency=limits.concurrency,
+            bind=config.tap.bind,
+            host=config.tap.host,
+            token=config.tap.token or "",
         )
         await stack.enter_async_context(tap)
     if launch is not None and not (config.at_bot and plan.mode == "replay"):
@@ -296,5 +323,5 @@ async def probe(plan: Plan) -> tuple[Drawn, dict[str, Any]]:
     async with AsyncExitStack() as stack:
         bot = await _bot(stack, plan, cassette, lambda exchange: None)
         about = await bot.target.about()
-        sampler = Sampler(bot.target, bot.tap, plan.seeds, replies=bot.replies)
+        sampler = Sampler(bot.target, bot.tap, plan.seeds, replies=bot.replies, secrets=plan.config.secrets)
         return await sampler.draw(plan.cases[0], 0), about

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -25,6 +25,7 @@ from evalrun.provenance import (
     prove_reported,
 )
 from evalrun.records import LEVELS, Case, Context, Draw, Exchange, Level, Reply, Turn
+from evalrun.redaction import without
 from evalrun.tap import Tap
 from evalrun.targets import Target
 from evalrun.wires import system_of
@@ -92,9 +93,11 @@ class Sampler:
         known: Mapping[str, Context] | None = None,
         spent: Spent | None = None,
         replies: CassetteTransport | None = None,
+        secrets: Sequence[str] = (),
     ) -> None:
         """``known``: case → its context, retrieved before. ``spent`` counts a bot without a tap: an answer is
         one call, with the tokens that its reply tells. ``replies``: what records and counts its own replies.
+        ``secrets``: words that no answer and no message may hold.
         """
         self._spent = (spent or Spent()) if tap is None else Spent()
         self._target = target
@@ -102,6 +105,7 @@ class Sampler:
         self._tap = tap
         self._seeds = seeds
         self._replies = replies
+        self._secrets = secrets
         self._contexts: dict[str, asyncio.Task[Context | None]] = {}
 
     async def context(self, case: Case) -> Context | None:
@@ -155,7 +159,8 @@ class Sampler:
         def failed(reason: str, *, broken: bool = False, unreachable: bool = False) -> Drawn:
             # Turns, and the draws of some bots, have contexts of their own: the draw must say which this was.
             digest = context.digest if context is not None else None
-            draw = empty.model_copy(update={"error": reason, "context": digest})
+            told = without(reason, self._secrets)
+            draw = empty.model_copy(update={"error": told, "context": digest})
             return Drawn(draw, context, broken, unreachable=unreachable)
 
         try:
@@ -186,9 +191,9 @@ class Sampler:
             self._spent.add(reply.usage.prompt_tokens, reply.usage.completion_tokens)
         seconds = time.perf_counter() - started
         miss = self._tap.missed(address) if self._tap else None
-        if miss is not None and miss.miss.address == address:
+        if miss is not None and self._tap is not None and self._tap.missed_itself(address):
             raise miss  # whatever the bot made of it
-        answer = utf8(reply.answer).decode()
+        answer = without(utf8(reply.answer).decode(), self._secrets)
         if not answer.strip():
             raise UnavailableError("the answer is empty")
         if sent is not None and reply.context is not None and reply.context.digest != sent.digest:
@@ -221,7 +226,7 @@ class Sampler:
     def _watch(self, address: Address) -> Watch:
         tap, replies = self._tap, self._replies
         if tap is None:
-            begin = partial(replies.begin, address) if replies else lambda: None
+            begin: Callable[[], None] = partial(replies.begin, address) if replies else lambda: None
             return Watch(begin=begin, final=lambda: False)
         if not self._target.offers.seed:
             tap.current = address

@@ -7,6 +7,7 @@ between sections to ``config``, and a target's own options to its ``Options``.
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -28,10 +29,15 @@ from evalrun.addresses import is_address
 from evalrun.digest import tagged
 from evalrun.errors import UserError
 from evalrun.records import Gate, GateRules, Level, Record
+from evalrun.redaction import BLANKED, secrets_of
 from evalrun.reducers import Reducer, split
 from evalrun.registry import parse_spec
 from evalrun.yamlfile import Document, Loc
 
+_KEYS = ("OPENAI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY")
+"""Variables that hold a key where a config names none."""
+_KEY_LENGTH = 12
+"""Characters. A shorter word may be a dummy such as ``ollama``, which stands in many texts by right."""
 DEFAULT_OLLAMA = "http://127.0.0.1:11434"
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?\Z")
 MODULE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
@@ -89,6 +95,15 @@ def _regex(text: str) -> str:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as fault:
         raise _fault(f"is not a regular expression: {fault}") from None
+    return text
+
+
+def _redactable(text: str) -> str:
+    pattern = re.compile(_regex(text))
+    if pattern.search(""):
+        raise _fault("matches an empty text, and so any reply", "match what is to go, as in '[0-9]{7,}'")
+    if pattern.search(BLANKED):
+        raise _fault(f"matches '{BLANKED}', which it leaves in its place", "match less")
     return text
 
 
@@ -180,14 +195,49 @@ class CassetteConfig(Record):
 
     ``at: model`` records what models reply; ``at: bot`` what the bot itself replies, where it cannot run: a
     replay then exercises nothing of it. ``about`` is what cannot be read off the wire (file, sha256, server)
-    and goes into ``source.json``.
+    and goes into ``source.json``. ``redact`` are patterns of what is blanked in a reply before anybody reads
+    it and before it is stored; ``compress`` stores the lines packed.
     """
 
     path: FolderPath = Field(exclude=True)
     at: Literal["model", "bot"] = "model"
     upstream: Url = Field(default=DEFAULT_OLLAMA, exclude=True)
     ignore: tuple[Annotated[str, AfterValidator(_regex)], ...] = ()
+    redact: tuple[Annotated[str, AfterValidator(_redactable)], ...] = ()
+    compress: bool = Field(default=False, exclude=True)
     about: dict[Literal["bot", "judge"], dict[str, str]] = Field(default_factory=dict, exclude=True)
+
+
+def _ip(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise _fault("is no IP address to listen on", "write one, as in 0.0.0.0 or 172.17.0.1") from None
+
+
+class TapConfig(Record):
+    """Where the tap listens, for a bot that does not run on this machine's loopback, as in a container.
+
+    ``bind``: an address of this machine; ``0.0.0.0`` is all of them. ``host``: the name by which the bot
+    calls it, where that is another. ``token``: what every call must bring, from the environment; ``{tap}``
+    holds it as the first part of its path, and ``Authorization: Bearer`` may bring it instead. Beyond
+    loopback there is no tap without one.
+    """
+
+    bind: Annotated[str, AfterValidator(_ip)] = "127.0.0.1"
+    host: str | None = Field(default=None, pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$")
+    token: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._~-]{16,128}$")
+
+    @validate_model(mode="after")
+    def _guarded(self) -> TapConfig:
+        address = ipaddress.ip_address(self.bind)
+        if not address.is_loopback and self.token is None:
+            hint = 'add token: "${TAP_TOKEN}", set to 16 letters and digits or more'
+            raise _fault(f"opens {self.bind} to the network without a 'token'", hint)
+        if address.is_unspecified and self.host is None:
+            hint = "add host: host.docker.internal, or the name of this machine that the bot knows"
+            raise _fault(f"needs a 'host' beside bind: {self.bind}, which no bot can call", hint)
+        return self
 
 
 class JudgeConfig(Record):
@@ -329,6 +379,7 @@ class RunConfig(Record):
     redteam: AttacksConfig | None = None
     target: TargetConfig
     cassette: CassetteConfig | None = None
+    tap: TapConfig = Field(default=TapConfig(), exclude=True)
     draws: int = Field(default=1, ge=1, le=1000)
     temperature: float | None = Field(default=None, ge=0)
     max_tokens: int | None = Field(default=None, ge=1)
@@ -374,6 +425,21 @@ class RunConfig(Record):
     def where(self, *loc: str | int) -> str:
         """``file:line:col`` of a value, for messages."""
         return self._document.where(loc)
+
+    def written_in_env(self, *loc: str | int) -> bool:
+        """Whether the environment had a part in a value."""
+        return loc in self._document.from_env
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The keys that this config names or reads, which must stand in nothing that is written."""
+        found = {
+            f"{loc} {text}": str(self._document.at(loc)) for loc, text in self._document.from_env.items()
+        }
+        named = {getattr(self.judge, "key_env", None), getattr(self.target.options, "key_env", None)}
+        found |= {name: os.environ.get(name, "") for name in (*named, *_KEYS) if name}
+        words = secrets_of(found | dict(getattr(self.target.options, "headers", None) or {}))
+        return tuple(word for word in words if len(word) >= _KEY_LENGTH)
 
     def public(self) -> dict[str, Any]:
         """What goes into ``run.json``: all that decides what is measured; no limit, address or path.

@@ -6,14 +6,20 @@ UTF-8, not JSON. Leaves YAML to ``yamlfile`` and the meaning of rows to ``datase
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evalrun.errors import InputError, Problem
+
+MOST_UNPACKED = 256 * 1024 * 1024
+"""Bytes that a packed file may unpack to: its own size says nothing of it."""
+_PART = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -26,11 +32,13 @@ class Row:
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
-    """The bytes of ``path``; at most ``limit`` of them, a larger file is refused.
+    """The bytes of ``path``, unpacked where its name ends in ``.gz``; a file over ``limit`` is refused.
 
     Raises:
         InputError: the file cannot be read or is too large.
     """
+    if path.suffix.lower() == ".gz":
+        return unpacked(path, limit or MOST_UNPACKED)
     try:
         with path.open("rb") as file:
             data = file.read() if limit is None else file.read(limit + 1)
@@ -39,6 +47,35 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
     if limit is not None and len(data) > limit:
         raise InputError([Problem(str(path), f"larger than {limit:,} bytes", "is it the right file?")])
     return data
+
+
+def unpacked(path: Path, limit: int = MOST_UNPACKED) -> bytes:
+    """What the gzip file ``path`` unpacks to; never more than ``limit`` bytes are held.
+
+    Raises:
+        InputError: it cannot be read, is no gzip, is cut off, or unpacks to more.
+    """
+    parts, left = [], limit + 1
+    try:
+        with gzip.open(path, "rb") as file:
+            while left and (part := file.read(min(left, _PART))):
+                parts.append(part)
+                left -= len(part)
+    except EOFError:
+        raise InputError([Problem(str(path), "is cut off before its end", "copy it again")]) from None
+    except (gzip.BadGzipFile, zlib.error) as fault:
+        raise InputError([Problem(str(path), f"is no gzip file: {fault}", "is it the right file?")]) from None
+    except (OSError, ValueError) as fault:
+        raise InputError([_unreadable(path, fault)]) from None
+    if not left:
+        message = f"unpacks to more than {limit:,} bytes"
+        raise InputError([Problem(str(path), message, "unpack it and look: is it the right file?")])
+    return b"".join(parts)
+
+
+def plain(path: Path) -> Path:
+    """The name of a file without what says that it is packed."""
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
 def decode(path: Path, data: bytes) -> str:
@@ -119,7 +156,7 @@ _END = re.compile(r"\r\n|\n|\r")
 
 def is_table(path: Path) -> bool:
     """Whether a file is read as a table, by its suffix."""
-    return path.suffix.lower() in TABLES
+    return plain(path).suffix.lower() in TABLES
 
 
 @dataclass(frozen=True)

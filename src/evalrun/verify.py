@@ -24,6 +24,7 @@ from evalrun.correction import correct
 from evalrun.digest import context_digest, draw_digest, sha256_bytes, tagged
 from evalrun.errors import UserError
 from evalrun.journal import RunFolder
+from evalrun.jsonl import content
 from evalrun.judge import Judge
 from evalrun.judge.rubric import load_rubric
 from evalrun.models import model, split_spec
@@ -360,6 +361,6 @@ def _beside(folder: RunFolder, stored: Stored) -> Beside | None:
 
 def _files(folder: RunFolder, header: RunHeader) -> Iterator[str]:
     for name, digest in header.journals.items():
-        path = folder.path / name
-        if not path.is_file() or sha256_bytes(path.read_bytes()) != digest:
+        data = content(folder.path / name)
+        if data is None or sha256_bytes(data) != digest:
             yield f"{name}: the file is not the one the run wrote"

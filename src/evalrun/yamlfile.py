@@ -67,6 +67,17 @@ class Document:
             loc = loc[:-1]
         return self.values.get(loc, f"{self.path}:1:1")
 
+    def at(self, loc: Loc) -> Any:
+        """The value at ``loc``; None where there is no such place."""
+        value = self.value
+        for part in loc:
+            inside = isinstance(value, dict) or (isinstance(value, list) and isinstance(part, int))
+            try:
+                value = value[part] if inside else None
+            except (KeyError, IndexError):
+                return None
+        return value
+
     def where_key(self, loc: Loc) -> str:
         """``file:line:col`` of the key that ends ``loc``; of the value where there is no such key."""
         return self.keys.get(loc) or self.where(loc)

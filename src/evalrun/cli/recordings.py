@@ -53,7 +53,8 @@ def _row(book: str, line: Exchange) -> str:
     where = line.path if line.case is None else f"{line.case}, draw {(line.draw or 0) + 1}"
     turn = f", turn {line.turn + 1}" if line.turn else ""
     who = asked(line.path, line.request).model or line.path
-    return f"{book:<5}  {where}{turn}  {who}  {line.seconds:g} s  {one_line(_said(line), _SHOWN)}"
+    gone = f"  {line.redacted} redacted" if line.redacted else ""
+    return f"{book:<5}  {where}{turn}  {who}  {line.seconds:g} s{gone}  {one_line(_said(line), _SHOWN)}"
 
 
 def _said(line: Exchange) -> str:
@@ -113,7 +114,7 @@ def verify_(config: Path) -> None:
     from evalrun.cassette import BOOKS
     from evalrun.errors import ProvenanceError
     from evalrun.planning import load
-    from evalrun.recordings import Recording, faults_of
+    from evalrun.recordings import Recording, faults_of, redactions_of
     from evalrun.reports.words import visible
 
     recording = Recording.of(load(config))
@@ -122,6 +123,11 @@ def verify_(config: Path) -> None:
         raise ProvenanceError("\n".join([head, *map(visible, faults)]), "record again: --record-missing")
     count = sum(len(recording.lines(book)) for book in BOOKS)
     echo(f"{recording.path}: every line is as it was recorded ({count} lines)")
+    lines, places, asked = redactions_of(recording)
+    if recording.redaction.patterns or lines:
+        echo(f"{lines} replies are redacted, in {places} places")
+    if asked:
+        echo(f"note: {asked} requests hold what cassette.redact takes out of replies")
 
 
 @cassette.command()

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from evalrun.digest import sha256_bytes, tagged
 from evalrun.errors import ExitCode, UserError
 from evalrun.journal import HEADER, RunFolder
+from evalrun.jsonl import content
 from evalrun.records import Case, Metric, Record, RunHeader, Score
 from evalrun.reducers import reduce, split
 from evalrun.reports.words import OUTCOMES
@@ -171,7 +172,8 @@ def _conclusive(folder: RunFolder) -> RunHeader:
         raise UserError(why, "; ".join(header.errors) or f"see why: evalrun report {path}")
     for name in _READ:
         file = path / name
-        if not file.is_file() or sha256_bytes(file.read_bytes()) != header.journals.get(name):
+        data = content(file)
+        if data is None or sha256_bytes(data) != header.journals.get(name):
             raise UserError(f"{file}: not the file that the run wrote", f"see: evalrun verify {path}")
     return header
 

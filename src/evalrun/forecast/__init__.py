@@ -14,7 +14,7 @@ from typing import Literal
 
 from evalrun import stats
 from evalrun.beside import Baseline
-from evalrun.cassette import Book, address_of
+from evalrun.cassette import Book, address_of, belongs_to_a_draw
 from evalrun.config import check_gates
 from evalrun.dataset import Dataset
 from evalrun.drop_gates import if_unchanged
@@ -26,7 +26,7 @@ from evalrun.records import Case, Exchange, Gate, Metric, Record
 from evalrun.scorers import Scorer
 from evalrun.settings import Budget, RunConfig
 from evalrun.summary import documents_of, groups_of
-from evalrun.wires import is_generation, output_of
+from evalrun.wires import output_of
 
 POWER = 0.80
 Key = Literal["calls", "tokens", "seconds", "cost"]
@@ -169,7 +169,7 @@ def forecast(config: RunConfig, rate: float | None = None) -> Forecast:
 
 def _calls(config: RunConfig, book: Book, answers: set[tuple[str, int]]) -> Calls:
     """The calls of one book: at most one an answer, or as many as the recording needed for one."""
-    lines = list(_generations(config.cassette.path if config.cassette else None, book))
+    lines = list(_of_draws(config.cassette.path if config.cassette else None, book))
     addresses = [address_of(line) for line in lines]
     known = {(address.case, address.draw) for address in addresses if address is not None}
     each = len(lines) / len(known) if known and book == "bot" else 1.0
@@ -187,11 +187,11 @@ def _calls(config: RunConfig, book: Book, answers: set[tuple[str, int]]) -> Call
     )
 
 
-def _generations(cassette: Path | None, book: Book) -> Iterable[Exchange]:
+def _of_draws(cassette: Path | None, book: Book) -> Iterable[Exchange]:
     if cassette is None:
         return ()
     lines = read_lines(cassette / f"{book}.jsonl", Exchange)
-    return (line for line in lines if is_generation(line.path))
+    return (line for line in lines if belongs_to_a_draw(line))
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

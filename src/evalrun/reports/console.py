@@ -86,6 +86,8 @@ def _head(header: RunHeader, meta: Meta, columns: int) -> list[Text]:
     if header.judge and header.judge.same_model_as_bot:
         judge.append("     ! same model as the bot", "yellow")
     lines += [judge, _fact(meta.mode, _how(header, meta))]
+    if meta.refused:
+        lines.append(_fact("tap", words.refused_words(meta), "yellow"))
     proofs = words.proof_lines(header.levels)
     lines += [_fact("" if place else "proof", text) for place, text in enumerate(proofs)]
     if header.partial:

@@ -176,4 +176,5 @@ def _told(header: RunHeader) -> list[str]:
 
 def _meta(meta: Meta) -> list[str]:
     again = f" · **{words.attempt_words(meta)}**" if meta.attempt > 1 else ""
+    again += f" · {words.refused_words(meta)}" if meta.refused else ""
     return [f"<sub>run {code(meta.run)} · {meta.mode} · {meta.started} · {meta.seconds:.1f} s{again}</sub>"]

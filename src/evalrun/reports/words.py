@@ -317,6 +317,11 @@ def attempt_words(meta: Meta) -> str:
     return f"attempt {meta.attempt} at these gates"
 
 
+def refused_words(meta: Meta) -> str:
+    """How many calls the tap turned away."""
+    return f"the tap refused {count(meta.refused, 'call')} without its token"
+
+
 def proof_lines(levels: Mapping[str, int]) -> list[str]:
     """How many answers are proved, and how: one line a level, the strongest first."""
     total = sum(levels.values())
