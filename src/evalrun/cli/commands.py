@@ -167,7 +167,7 @@ def carry_out(
     except UserError:
         raise
     except Exception:
-        click.echo(f"evalrun: finished draws are kept{_way_on(folder)}", err=True)
+        echo(f"evalrun: finished draws are kept{_way_on(folder)}", err=True)
         raise
     finally:
         if resume is None:
