@@ -65,6 +65,7 @@ def killed(project: Project, kills: int, seed: int, *args: str) -> Killed:
         text, _ = process.communicate(timeout=60)
         found.orphans += _orphaned(pid_file)
         assert found.folder.unfinished or (path / "run.json").exists(), text
+        assert not (ended and found.folder.unfinished), f"it ended by itself, before its end: {text}"
         found.note(project)
         if ended or not found.folder.unfinished:
             return found
