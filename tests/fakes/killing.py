@@ -59,7 +59,7 @@ def killed(project: Project, kills: int, seed: int, *args: str) -> Killed:
     while not found.folder.unfinished and process.poll() is None:
         time.sleep(0.001)
     while found.kills < kills:
-        _wait(path, process, rng)
+        _wait(path, process, rng, starting=found.kills > 0 and rng.random() < 0.25)
         ended = process.poll() is not None
         process.kill()
         text, _ = process.communicate(timeout=60)
@@ -77,9 +77,9 @@ def killed(project: Project, kills: int, seed: int, *args: str) -> Killed:
     return found
 
 
-def _wait(path: Path, process: subprocess.Popen[str], rng: random.Random) -> None:
-    """Until some more lines are written, and a moment longer; at times for a moment only, as it starts."""
-    if rng.random() < 0.25:
+def _wait(path: Path, process: subprocess.Popen[str], rng: random.Random, *, starting: bool) -> None:
+    """Until some more lines are written, and a moment longer; or for a moment only, as it starts."""
+    if starting:
         time.sleep(rng.random() * 0.8)
         return
     more, until = _lines(path) + rng.randrange(1, 20), time.monotonic() + 30
