@@ -36,7 +36,7 @@ def test_what_is_written(run: RunFolder, config: Path) -> None:
     """NAME.baseline.jsonl beside the config: a header, then a line a case with digest, outcomes, scores."""
     done = accept(run)
     assert config.with_name("quality.baseline.jsonl") == done.path
-    assert (6, 2, "the first baseline") == (done.cases, done.draws, done.told)
+    assert (6, 2, "the first baseline") == (done.cases, done.draws, done.told.partition(":")[0])
     header, *lines = map(json.loads, done.path.read_text("utf-8").splitlines())
     assert ("baseline.v1", "quality", "twin.v1", 2) == (
         header["format"], header["name"], header["dataset"], header["draws"],

@@ -13,15 +13,15 @@ SRC = Path(__file__).parent.parent / "src"
 LAYERS: dict[str, tuple[str, ...]] = {
     "evalrun": (
         "errors digest addresses circuit stats ranking language textfile wires owasp converters canaries "
-        "redaction",
-        "records registry reducers jsonl provenance yamlfile validation pins plugins",
+        "redaction invocation differences",
+        "records outcomes registry reducers jsonl locking provenance yamlfile validation pins plugins",
         "cassette network http fallback aws process",
         "settings config dataset labels journal folders targets models",
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
         "probing relevance beside drop_gates attempts probes detectors answers logged",
         "scorers",
         "suite shortfalls planning certificate correction outlook resuming spending pipeline conclusion "
-        "verify runner forecast recordings view labelled starter importing exporting schemas",
+        "verify runner preflight forecast recordings view labelled starter importing exporting schemas",
         "cli",
     ),
     "ragbot": (

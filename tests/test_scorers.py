@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from evalrun.errors import UserError
+from evalrun.outcomes import outcome_of
 from evalrun.records import Case, Chunk, Context, Draw, Judgement, Metric, Quote, Sample, Score, Usage
 from evalrun.registry import UnknownName
 from evalrun.scorers import SCORERS, Scorer, all_metrics, build, score
-from evalrun.scorers.outcome import EVENTS, outcome_of
+from evalrun.scorers.outcome import EVENTS
 
 CASES = Path(__file__).parent / "cases"
 CONTEXT = Context.of(

@@ -55,6 +55,22 @@ def test_a_run_as_it_was_written_holds(run: Path) -> None:
     assert "" == broken(run)
 
 
+@pytest.mark.parametrize("name", ["cases", "contexts", "draws", "judgements", "scores", "exchanges"])
+def test_a_file_that_is_gone_is_told_as_that(run: Path, name: str) -> None:
+    """And not as all that stands on it: verify ends with 5, report and export with 2."""
+    (run / f"{name}.jsonl").unlink()
+    assert f"{name}.jsonl: the file is gone" == broken(run)
+    verified, *shown = (
+        CliRunner().invoke(main, [command, str(run)]) for command in ("verify", "report", "export")
+    )
+    assert (5, f"not all of the run is there\n{name}.jsonl: the file is gone") == (
+        verified.exit_code,
+        verified.output.strip().partition(": ")[2].partition(": ")[2],
+    )
+    for one in shown:
+        assert (2, True) == (one.exit_code, f"{name}.jsonl is gone" in one.output)
+
+
 def test_a_changed_answer_is_found(run: Path) -> None:
     """An answer edited after the run has another digest, and is not what the model said."""
     line = change(run / "draws.jsonl", lambda _: True, lambda draw: draw.update(answer=draw["answer"] + "!"))

@@ -52,7 +52,8 @@ def _botocore() -> Any:
         import botocore.session
     except ImportError:
         raise UserError(
-            "calling Bedrock needs boto3, which is not installed", 'pip install "evalrun[bedrock]"'
+            "calling Bedrock needs boto3, which is not installed",
+            'pip install "boto3>=1.42.42"; in a clone: uv sync --extra bedrock',
         ) from None
     return botocore
 

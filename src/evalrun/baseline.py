@@ -18,8 +18,9 @@ from evalrun.comparison.measured import Measured, Source, read_run
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.journal import RunFolder
 from evalrun.jsonl import to_line, whole_lines, write_atomically
+from evalrun.outcomes import OUTCOMES
 from evalrun.records import Expect, Metric, Record
-from evalrun.reports.words import OUTCOMES, count
+from evalrun.reports.words import count
 
 R = TypeVar("R", bound=Record)
 SUFFIX = ".baseline.jsonl"
@@ -65,7 +66,7 @@ class Accepted:
     def told(self) -> str:
         """What changed, in words."""
         if self.changed is None:
-            return "the first baseline"
+            return "the first baseline: commit it, for gates with max_drop and for diff"
         return f"{count(self.changed, 'line')} changed since the one before" if self.changed else "unchanged"
 
 

@@ -12,7 +12,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import date
@@ -28,6 +28,7 @@ from pydantic import Field
 from evalrun.digest import tagged
 from evalrun.errors import InputError, Problem, RecordingError
 from evalrun.jsonl import Appender, packed, packed_path, pretty_json, read_lines, to_line, write_atomically
+from evalrun.locking import FolderLock
 from evalrun.records import Exchange, Record
 from evalrun.redaction import Redaction, Unredactable, open_query
 from evalrun.wires import (
@@ -242,7 +243,11 @@ class Cassette:
     """A cassette folder in one of its modes. ``path`` None: live, nothing is stored.
 
     In ``record`` mode what has a line is replayed and what has none is asked for and stored; a stale line is
-    refused, or with ``refresh`` asked for again and replaced.
+    refused, or with ``refresh`` asked for again and replaced. One process at a time records into a folder.
+
+    Raises:
+        UserError: another process records there, or a file there is none of a cassette.
+        RecordingError: there is no folder to replay.
     """
 
     def __init__(
@@ -275,6 +280,7 @@ class Cassette:
         self._touched: dict[str, tuple[str, Asked]] = {}
         self._used: dict[Book, set[tuple[Address | None, str]]] = {book: set() for book in BOOKS}
         self.sources = Sources()
+        self._lock = FolderLock(path) if path is not None and mode == "record" else None
         if path is not None and mode != "live":
             self._read(path)
 
@@ -373,21 +379,26 @@ class Cassette:
             self._touched[line.source] = "bot", Asked()
 
     def close(self, *, whole: bool = False) -> None:
-        """Sort what is recorded and put it in place; write ``source.json``.
+        """Sort what is recorded and put it in place; write ``source.json``; let others record there.
 
         With ``refresh``, lines go that the draws asked for now did not use again. ``whole``: every planned
         draw was answered and judged; else a line that draws share may be that of one which was not.
         """
         for appender in self._appenders.values():
             appender.close()
-        if self.path is None or self.mode != "record":
+        self._appenders.clear()
+        if self._lock is None or self.path is None:
             return
+        with closing(self._lock):
+            self._settle(self.path, whole)
+        self._lock = None
+
+    def _settle(self, path: Path, whole: bool) -> None:
         for book in BOOKS:  # both, always: a recording that was killed left its lines as they came
             if lines := sorted(self._kept(book, whole), key=line_order):
-                put_book(self.path / f"{book}.jsonl", map(to_line, lines), compress=self.compress)
-        self._appenders.clear()
+                put_book(path / f"{book}.jsonl", map(to_line, lines), compress=self.compress)
         if self._lines["bot"].by_key or self._lines["judge"].by_key:
-            self._write_sources(self.path)
+            self._write_sources(path)
 
     def _kept(self, book: Book, whole: bool) -> list[Exchange]:
         lines = self._lines[book].all()

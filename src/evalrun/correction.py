@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 from evalrun import stats
 from evalrun.agreement import Answers, dimension_of
 from evalrun.certificate import certify, usable
 from evalrun.labelling import one_a_case
+from evalrun.outcomes import OUTCOMES, UNANSWERABLE, event_of
 from evalrun.records import (
     Bounds,
     Case,
@@ -29,13 +29,11 @@ from evalrun.records import (
     LabelsUsed,
 )
 from evalrun.reducers import split
-from evalrun.scorers.outcome import GOOD, UNANSWERABLE, Outcome, outcome_of
 from evalrun.stats import Corrected
 from evalrun.summary import CONFIDENCE
 
 MIN_LABELS = 8
 """Fewer labelled questions correct nothing, as fewer questions decide no gate."""
-OUTCOMES: tuple[str, ...] = get_args(Outcome)
 BOTH: tuple[Dimension, ...] = ("refusal", "faithful")
 CORRECTS: dict[Design, str] = {
     "random": "`faithful`, the outcomes, and `right` where no reference is asked for (with both dimensions)",
@@ -82,14 +80,6 @@ def _with(estimate: Estimate, correction: Correction | None) -> Estimate:
 
 
 # ---------------------------------------------------------------- which event a reading decides
-
-
-def event_of(metric: str, expect: Expect, refusal: bool, faithful: bool) -> bool:
-    """Whether the event of ``faithful``, ``right`` or an outcome happened, by one reading of a draw."""
-    if metric == "faithful":
-        return faithful
-    outcome = outcome_of(expect, refusal, faithful)
-    return outcome in GOOD if metric == "right" else outcome == metric
 
 
 Readings = Mapping[str, Mapping[str, Mapping[Dimension, bool]]]

@@ -6,7 +6,6 @@ Owns the files of a run and how a killed run is read back. What stands in the li
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Container, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -27,6 +26,7 @@ from evalrun.jsonl import (
     write_atomically,
     write_lines,
 )
+from evalrun.locking import hold
 from evalrun.records import (
     Begun,
     Case,
@@ -139,13 +139,8 @@ class RunFolder:
             UserError: another one does.
         """
         self._held = (self.path / RESUME).open("rb")
-        with contextlib.suppress(ImportError):  # where there are no such locks, nobody is kept from it
-            import fcntl
-
-            try:
-                fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UserError(f"{self.path}: this run is still going on", "wait for its end") from None
+        if not hold(self._held):
+            raise UserError(f"{self.path}: this run is still going on", "wait for its end")
 
     def finish(self) -> None:
         """Nothing is left to go on with."""
@@ -157,6 +152,24 @@ class RunFolder:
         if self._held is not None:
             self._held.close()
             self._held = None
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """The journals that the run wrote and that are not there any more."""
+        written = (f"{kind}.jsonl" for kind in KINDS if f"{kind}.jsonl" in self.header.journals)
+        return tuple(name for name in written if not (self.path / name).is_file())
+
+    def need_all(self) -> None:
+        """Refuse to show a run of which a part is missing.
+
+        Raises:
+            UserError: names the journals that are gone.
+        """
+        if gone := self.gone:
+            raise UserError(
+                f"{self.path}: {', '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone",
+                "put it back from a copy, or run again",
+            )
 
     @property
     def torn(self) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from evalrun.answers import ByKey, Contexts, context_of, earlier_of, system_text
+from evalrun.differences import differing
 from evalrun.errors import UserError
 from evalrun.journal import HEADER, META, RunFolder
 from evalrun.judge import Judge
@@ -91,21 +91,10 @@ def check_same(folder: RunFolder, old: Begun, new: Begun) -> None:
     before, after = (begun.model_dump(mode="json", exclude={"format", "command"}) for begun in (old, new))
     if new.bot is None:
         del before["bot"], after["bot"]
-    if found := list(_differences(before, after)):
-        lines = "\n".join(f"  {line}" for line in found)
+    if found := list(differing(before, after)):
+        lines = "\n".join(f"  {where}: {was!r} -> {now!r}" for where, was, now in found)
         hint = f"it was begun so that this goes on with it: {old.command}\n    or start a new run"
         raise UserError(f"{folder.path}: not the run that was begun:\n{lines}", hint)
-
-
-def _differences(old: Any, new: Any, where: str = "") -> Iterator[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in sorted({*old, *new}):
-            yield from _differences(old.get(key), new.get(key), f"{where}.{key}" if where else key)
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for number, pair in enumerate(zip(old, new, strict=True)):
-            yield from _differences(*pair, f"{where}[{number}]")
-    elif old != new:
-        yield f"{where}: {old!r} -> {new!r}"
 
 
 def kept_of(folder: RunFolder, plan: Plan) -> Kept:

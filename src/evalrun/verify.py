@@ -112,6 +112,8 @@ def verify_run(path: Path) -> tuple[list[str], str]:
             it is not loaded: no module is imported because a run folder names it.
     """
     folder = RunFolder(path)
+    if gone := folder.gone:  # what stands on it would be told as broken, too
+        return [f"{name}: the file is gone" for name in gone], ""
     stored = Stored.read(folder)
     scorers = _scorers(path, stored.header)
     broken = [

@@ -140,9 +140,11 @@ def prune(configs: tuple[Path, ...], write: bool) -> None:
     something is exit 4, and nothing goes. Calls that are no generations, such as embeddings, stay.
     """
     import asyncio
+    from contextlib import closing, nullcontext
 
     from evalrun import recordings
     from evalrun.errors import UserError
+    from evalrun.locking import FolderLock
     from evalrun.planning import load
     from evalrun.reports.words import visible
 
@@ -151,15 +153,16 @@ def prune(configs: tuple[Path, ...], write: bool) -> None:
     for path, other in zip(configs[1:], others, strict=True):
         if other.path.resolve() != recording.path.resolve():
             raise UserError(f"{path}: another cassette than that of {configs[0]}", "prune one at a time")
-    found = recordings.prune(recording, asyncio.run(recordings.needed_by(loaded)))
+    with closing(FolderLock(recording.path)) if write else nullcontext():
+        found = recordings.prune(recording, asyncio.run(recordings.needed_by(loaded)))
+        if write:
+            recordings.write_pruned(recording, found)
     for one in found:
         total = len(one.dead) + len(one.kept)
         echo(f"{one.book}.jsonl: {len(one.dead)} of {total} lines are needed by no draw")
         for line in one.dead:
             echo(f"  {visible(line.case or '')}, draw {(line.draw or 0) + 1}")
-    if write:
-        recordings.write_pruned(recording, found)
-    elif any(one.dead for one in found):
+    if not write and any(one.dead for one in found):
         echo("nothing was changed; --write takes them out")
 
 

@@ -8,12 +8,13 @@ how all of it reads is decided by the reports.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from evalrun.comparison.changes import Change, change_of, tested
 from evalrun.comparison.drops import Drop, decide_drop, exit_code
 from evalrun.comparison.measured import BY_LABELS, Answer, Measured, Source, same_meaning
 from evalrun.comparison.pairs import Pairs
+from evalrun.differences import differing
 from evalrun.digest import canonical_json
 from evalrun.errors import UserError
 from evalrun.records import Metric, Record
@@ -244,15 +245,10 @@ def _flips(pairs: Pairs, old: Measured, new: Measured) -> tuple[Flip, ...]:
 def _differences(old: Measured, new: Measured) -> tuple[Difference, ...]:
     if not old.facts or not new.facts:
         return ()
-    return tuple(_differing("", old.facts, new.facts))
-
-
-def _differing(key: str, old: Any, new: Any) -> Iterable[Difference]:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for name in sorted({*old, *new}):
-            yield from _differing(f"{key}.{name}" if key else name, old.get(name), new.get(name))
-    elif old != new:
-        yield Difference(key=key, old=canonical_json(old), new=canonical_json(new))
+    return tuple(
+        Difference(key=key, old=canonical_json(was), new=canonical_json(now))
+        for key, was, now in differing(old.facts, new.facts)
+    )
 
 
 def _cautions(

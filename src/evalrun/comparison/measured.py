@@ -7,7 +7,7 @@ the refusal of runs that conclude nothing. What is made of two of them belongs t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,23 +15,15 @@ from evalrun.digest import sha256_bytes, tagged
 from evalrun.errors import ExitCode, UserError
 from evalrun.journal import HEADER, RunFolder
 from evalrun.jsonl import content
-from evalrun.records import Case, Metric, Record, RunHeader, Score
+from evalrun.outcomes import OUTCOMES, event_of, read_for
+from evalrun.records import Case, Expect, Metric, Record, RunHeader, Score
 from evalrun.reducers import reduce, split
-from evalrun.reports.words import OUTCOMES
 
 Values = Mapping[str, tuple[float | None, ...]]
 """Case id → a value a draw; None: planned, not scored. A case to which a metric does not apply is absent."""
 
-_Read = Mapping[str, bool]
-LABELLED: Mapping[str, tuple[frozenset[str], Callable[[_Read], bool]]] = {
-    "faithful": (frozenset({"faithful"}), lambda read: read["faithful"]),
-    "grounded": (frozenset({"faithful", "refusal"}), lambda read: read["faithful"] and not read["refusal"]),
-    "correctly_refused": (
-        frozenset({"faithful", "refusal"}),
-        lambda read: read["faithful"] and read["refusal"],
-    ),
-}
-"""What labels of which dimensions decide, and how. A refusal that makes a claim counts as an answer."""
+LABELLED = ("faithful", "grounded", "correctly_refused")
+"""What labels decide without a judge, where they are of the dimensions that it takes."""
 BY_LABELS = " (labels)"
 """Ends the name of a metric that labels decide and not the judge."""
 
@@ -143,15 +135,18 @@ def _by_labels(
     for metric in header.metrics:
         if metric.id not in LABELLED:
             continue
-        needs, happened = LABELLED[metric.id]
         values: dict[str, tuple[float | None, ...]] = {
-            case: (float(happened(said)),)
+            case: (float(_happened(metric.id, cases[case].expect, said)),)
             for case, said in read.items()
-            if said.keys() >= needs and metric.population in ("all", cases[case].population)
+            if said.keys() >= read_for(metric.id) and metric.population in ("all", cases[case].population)
         }
         if values:
             update = {"id": metric.id + BY_LABELS, "event": metric.event + BY_LABELS, "judged": False}
             yield metric.model_copy(update=update), values
+
+
+def _happened(metric: str, expect: Expect, said: Mapping[str, bool]) -> bool:
+    return event_of(metric, expect, said.get("refusal", False), said["faithful"])
 
 
 def _conclusive(folder: RunFolder) -> RunHeader:

@@ -129,14 +129,49 @@ def _strict(value: Any, without: Sequence[str]) -> Any:
     return value
 
 
-async def asked_of(
+class OverHttp:
+    """A judge that makes its requests itself, all to one URL; a subclass is a :class:`Provider`."""
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str,
+        transport: httpx.AsyncBaseTransport | None = None,
+        timeout: float = 120.0,
+        digest: str | None = None,
+    ) -> None:
+        self.name = name
+        self.digest = digest
+        self._url = self.url_of(base_url, name)
+        inner = transport or self.upstream(base_url, 4, None)
+        self._client = httpx.AsyncClient(transport=inner, timeout=timeout, trust_env=False)
+
+    @staticmethod
+    def url_of(base_url: str, name: str) -> str:
+        """Where the requests of the model ``name`` go."""
+        raise NotImplementedError
+
+    @staticmethod
+    def upstream(base_url: str, concurrency: int, key_env: str | None) -> httpx.AsyncBaseTransport:
+        """What connects, as in :class:`Provider`."""
+        raise NotImplementedError
+
+    async def asked(self, body: Mapping[str, Any], holds: str) -> Completion:
+        """The reply to one request, which must be a JSON object with the key ``holds``.
+
+        Raises:
+            UnavailableError: no connection, a timeout, a status other than 2xx, or another kind of body.
+        """
+        return await _asked(self._client, self._url, body, self.name, holds)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+async def _asked(
     client: httpx.AsyncClient, url: str, body: Mapping[str, Any], name: str, holds: str
 ) -> Completion:
-    """The reply to one request whose whole reply is a JSON object with the key ``holds``.
-
-    Raises:
-        UnavailableError: no connection, a timeout, a status other than 2xx, or another kind of body.
-    """
     parts = urlsplit(url)
     who = f"judge model '{name}' at {parts.scheme}://{parts.netloc}"
     try:

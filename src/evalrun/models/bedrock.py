@@ -19,7 +19,7 @@ from evalrun.addresses import join_url
 from evalrun.aws import SigningTransport, runtime_url
 from evalrun.errors import UserError
 from evalrun.fallback import Body, FallbackTransport, Remedy
-from evalrun.models import Completion, asked_of, model, strict
+from evalrun.models import Completion, OverHttp, model, strict
 from evalrun.network import network
 from evalrun.records import Message
 
@@ -27,24 +27,15 @@ _LIMITS = ("maxItems", "minItems", "minLength", "maxLength", "minimum", "maximum
 
 
 @model("bedrock")
-class BedrockModel:
-    """`MODEL` is the id of a model or an inference profile. Needs `evalrun[bedrock]`, region, credentials."""
+class BedrockModel(OverHttp):
+    """`MODEL` is the id of a model or an inference profile. Needs `boto3`, region, credentials."""
 
     takes_key = False
 
-    def __init__(
-        self,
-        name: str,
-        base_url: str,
-        transport: httpx.AsyncBaseTransport | None = None,
-        timeout: float = 120.0,
-        digest: str | None = None,
-    ) -> None:
-        self.name = name
-        self.digest = digest
-        self._url = join_url(base_url, f"model/{quote(name, safe=':')}/converse")
-        inner = transport or self.upstream(base_url, 4, None)
-        self._client = httpx.AsyncClient(transport=inner, timeout=timeout, trust_env=False)
+    @staticmethod
+    def url_of(base_url: str, name: str) -> str:
+        """The Converse API of the model."""
+        return join_url(base_url, f"model/{quote(name, safe=':')}/converse")
 
     @staticmethod
     def default_url(env: Mapping[str, str]) -> str | None:
@@ -86,11 +77,7 @@ class BedrockModel:
             "inferenceConfig": {"maxTokens": max_tokens, "temperature": temperature},
             "outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": shape}}},
         }
-        return await asked_of(self._client, self._url, body, self.name, "output")
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
+        return await self.asked(body, "output")
 
 
 def _part(turn: Message) -> dict[str, str]:

@@ -13,33 +13,22 @@ from typing import Any
 import httpx
 
 from evalrun.addresses import join_url
-from evalrun.models import Completion, asked_of, model
+from evalrun.models import Completion, OverHttp, model
 from evalrun.network import network
 from evalrun.records import Message
 from evalrun.settings import DEFAULT_OLLAMA
 
 
 @model("ollama")
-class OllamaModel:
+class OllamaModel(OverHttp):
     """`MODEL` as Ollama lists it. Its address is `base_url` or `OLLAMA_HOST`."""
 
     takes_key = False
 
-    def __init__(
-        self,
-        name: str,
-        base_url: str,
-        transport: httpx.AsyncBaseTransport | None = None,
-        timeout: float = 120.0,
-        digest: str | None = None,
-    ) -> None:
-        self.name = name
-        self.digest = digest
-        self._url = join_url(base_url, "api/chat")
-        # Not through Ollama's own client: it takes half a second to import and as long as the call to use.
-        self._client = httpx.AsyncClient(
-            transport=transport or network(base_url, 4), timeout=timeout, trust_env=False
-        )
+    @staticmethod
+    def url_of(base_url: str, name: str) -> str:
+        """The chat API. Not through Ollama's own client: that takes half a second to import."""
+        return join_url(base_url, "api/chat")
 
     @staticmethod
     def default_url(env: Mapping[str, str]) -> str:
@@ -77,9 +66,5 @@ class OllamaModel:
                 "num_ctx": num_ctx,
             },
         }
-        said = await asked_of(self._client, self._url, body, self.name, "message")
+        said = await self.asked(body, "message")
         return replace(said, window=num_ctx)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()

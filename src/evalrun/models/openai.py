@@ -17,7 +17,7 @@ import httpx
 from evalrun.addresses import join_url
 from evalrun.errors import UserError
 from evalrun.fallback import Body, FallbackTransport, Remedy
-from evalrun.models import Completion, asked_of, model, strict
+from evalrun.models import Completion, OverHttp, model, strict
 from evalrun.network import network
 from evalrun.records import Message
 from evalrun.wires import with_version
@@ -27,24 +27,15 @@ KEY = "OPENAI_API_KEY"
 
 
 @model("openai")
-class OpenAIModel:
+class OpenAIModel(OverHttp):
     """`MODEL` as the server lists it. At `base_url` or `OPENAI_BASE_URL`; `key_env` names its key."""
 
     takes_key = True
 
-    def __init__(
-        self,
-        name: str,
-        base_url: str,
-        transport: httpx.AsyncBaseTransport | None = None,
-        timeout: float = 120.0,
-        digest: str | None = None,
-    ) -> None:
-        self.name = name
-        self.digest = digest
-        self._base_url = with_version(base_url)
-        inner = transport or self.upstream(base_url, 4, None)
-        self._client = httpx.AsyncClient(transport=inner, timeout=timeout, trust_env=False)
+    @staticmethod
+    def url_of(base_url: str, name: str) -> str:
+        """The chat API."""
+        return join_url(with_version(base_url), "chat/completions")
 
     @staticmethod
     def default_url(env: Mapping[str, str]) -> str:
@@ -84,13 +75,7 @@ class OpenAIModel:
             "max_tokens": max_tokens,
             "response_format": {"type": "json_schema", "json_schema": shape},
         }
-        return await asked_of(
-            self._client, join_url(self._base_url, "chat/completions"), body, self.name, "choices"
-        )
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
+        return await self.asked(body, "choices")
 
 
 def _key(base_url: str, key_env: str | None) -> str:

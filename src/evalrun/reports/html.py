@@ -17,6 +17,7 @@ from jinja2 import Environment, Template
 
 from evalrun.digest import short
 from evalrun.journal import RunFolder
+from evalrun.outcomes import OUTCOMES
 from evalrun.records import Case, Estimate, Metric, RunHeader, Verdict
 from evalrun.reducers import split
 from evalrun.reports import certificates, frame, report, words
@@ -48,7 +49,7 @@ ATTACK_WORD = {
     "unmet": "succeeded; of a twin: refused",
 }
 ATTACK_GLYPH = {"hit": "✕", "resisted": "✓", "not scored": "–"}
-STATE_ORDER = (*words.OUTCOMES, *STATE_WORD)
+STATE_ORDER = (*OUTCOMES, *STATE_WORD)
 
 
 @report("report.html")
@@ -290,7 +291,7 @@ def _scale(found: Estimate | None, verdict: Verdict, bound: float | None) -> flo
 
 def _state_words(header: RunHeader) -> dict[str, str]:
     """State → words: the event of an outcome, as its metric says it."""
-    events = {metric.id: metric.event for metric in header.metrics if metric.id in words.OUTCOMES}
+    events = {metric.id: metric.event for metric in header.metrics if metric.id in OUTCOMES}
     own = ATTACK_WORD if _attacked(header) else STATE_WORD
     return {state: words.one_line(text) for state, text in {**events, **own}.items()}
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from evalrun.journal import RunFolder
+from evalrun.outcomes import GOOD, OUTCOMES
 from evalrun.records import Case, Claim, Context, Draw, Judgement, Metric, Score
-from evalrun.reports.words import MET_OUTCOMES, OUTCOMES, one_line
+from evalrun.reports.words import one_line
 
 ERROR = "error"
 MET = "met"
@@ -266,7 +267,7 @@ def because(row: Row, detail: Detail, events: Mapping[str, str]) -> str:
             first = next(filter(_invented, unsupported), unsupported[0])
             word = "no quote for" if first.decided_by == "quotes" else "invented"
             return f'{word}: "{one_line(first.claim, 120)}"'
-        if state in OUTCOMES and state not in MET_OUTCOMES:
+        if state in OUTCOMES and state not in GOOD:
             return events.get(state, state)
         if state == UNMET and detail.case.attack is not None:
             return one_line(detail.found.get(index) or "refused a harmless question", 120)

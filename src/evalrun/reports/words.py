@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from evalrun.records import Decision, Estimate, Gate, Meta, RunHeader, Verdict
 
-OUTCOMES = ("grounded", "unsupported", "over_refused", "correctly_refused", "answered")
 ATTACKS = ("attack_success", "planted_obeyed")
-MET_OUTCOMES = frozenset({"grounded", "correctly_refused"})
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff"

@@ -1,18 +1,15 @@
 """What the judge's reading makes of a draw: its one outcome, whether it is faithful, whether it is correct.
 
-Each draw falls into exactly one outcome, so that the shares of a population add up to one and refusing more
-cannot flatter a bot. A refusal that also makes an unsupported claim counts as an answer.
+Owns the metrics and their words. Which outcome follows from a reading is decided in ``outcomes``.
 """
 
 from __future__ import annotations
 
-from typing import Literal
-
-from evalrun.records import Expect, Metric, Sample
+from evalrun.outcomes import GOOD, UNANSWERABLE, Outcome, outcome_of
+from evalrun.records import Metric, Sample
 from evalrun.scorers import SCORERS, Scorer
 from evalrun.scorers.text import no_depth
 
-Outcome = Literal["grounded", "unsupported", "over_refused", "correctly_refused", "answered"]
 EVENTS: dict[Outcome, str] = {
     "grounded": "grounded answer",
     "unsupported": "unsupported claim",
@@ -20,18 +17,6 @@ EVENTS: dict[Outcome, str] = {
     "correctly_refused": "refused",
     "answered": "answered, should have refused",
 }
-GOOD: tuple[Outcome, ...] = ("grounded", "correctly_refused")
-UNANSWERABLE: tuple[Outcome, ...] = ("correctly_refused", "answered")
-
-
-def outcome_of(expect: Expect, refusal: bool, faithful: bool) -> Outcome:
-    """The one outcome of a draw, by somebody's reading of it."""
-    refused = refusal and faithful
-    if expect == "refuse":
-        return "correctly_refused" if refused else "answered"
-    if refused:
-        return "over_refused"
-    return "grounded" if faithful else "unsupported"
 
 
 def _share(name: Outcome) -> Metric:
