@@ -53,7 +53,7 @@ NOTE = "<!-- Written by docs/generate.py from the code. Change the code, then ru
 MEANING = {
     ExitCode.OK: "Every gate holds.",
     ExitCode.GATE_FAILED: "A gate fails.",
-    ExitCode.USAGE: "A command, config or data file that cannot be used, or a report that cannot be written.",
+    ExitCode.USAGE: "A command, config or data file that cannot be used, or output that cannot be written.",
     ExitCode.NOT_ENOUGH_EVIDENCE: "A gate is undecided, coverage is too low, or the budget is spent.",
     ExitCode.UNAVAILABLE: "A service or model could not be had at all, or a recording is missing or stale; "
     "scattered errors lower the coverage of gates instead.",
@@ -552,8 +552,9 @@ def story(metric: str, group: str) -> str:
 
 
 def screen_of(printed: str) -> str:
-    """A printed screen as a block of the README."""
-    return f"```text\n{printed.strip()}\n```"
+    """A printed screen as a block of the README, as it is where ``uv run`` started the command."""
+    typed = printed.replace("\nnext:   evalrun ", "\nnext:   uv run evalrun ")
+    return f"```text\n{typed.strip()}\n```"
 
 
 def without_times(text: str) -> str:

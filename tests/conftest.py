@@ -10,6 +10,9 @@ import pytest
 
 from fakes.project import Project
 
+# Commands are shown as this process was started; what tests expect does not depend on who started them.
+os.environ.pop("UV_RUN_RECURSION_DEPTH", None)
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:

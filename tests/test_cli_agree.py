@@ -158,6 +158,17 @@ def test_the_newest_run_with_the_labelled_draws(story: RunFolder) -> None:
     assert "no label is of an answer in" in missed.output
 
 
+def test_the_labels_are_those_that_the_runs_config_names(project: Project, here: Path) -> None:
+    """Wherever they lie; the run says by which file it was measured."""
+    done = project.run("--live")
+    file = project.folder / "judged" / "mine.jsonl"
+    rows = labelled(done.folder, {draw.case: False for draw in done.draws})
+    write_labels(file, rows)
+    project.config["labels"] = ["judged/mine.jsonl"]
+    done = project.run("--live")
+    assert str(file) in agree(done.folder.path, "--json").output
+
+
 def test_no_label_file(here: Path) -> None:
     """The default path is told."""
     result = agree()

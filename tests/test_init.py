@@ -28,6 +28,7 @@ from paired_runs import write_run
 
 ROOT = Path(__file__).parent.parent
 WORKFLOW = JOBS["github"]
+BROKEN = ("--target", "http", "--url", "http://127.0.0.1:1", "--answer", "a[")
 BOT = Path(__file__).parent / "fakes" / "odd_bot.py"
 
 
@@ -95,11 +96,13 @@ def test_nothing_is_overwritten_and_the_bot_not_asked_in_vain(tmp_path: Path) ->
 
 
 def test_answers_that_make_no_config_leave_nothing_behind(tmp_path: Path) -> None:
-    """A JMESPath that is none is told at its place, and the files are taken away again."""
-    done = call("init", str(tmp_path), "--target", "http", "--url", "http://127.0.0.1:1", "--answer", "a[")
+    """A JMESPath that is none is told at its place, and files and folders are taken away again."""
+    done = call("init", str(tmp_path), *BROKEN)
     assert ExitCode.USAGE == done.exit_code
     assert "JMESPath" in done.output
-    assert [] == [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [] == list(tmp_path.iterdir())
+    assert ExitCode.USAGE == call("init", str(tmp_path / "a" / "b"), *BROKEN).exit_code
+    assert [] == list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,9 @@ def test_answers_that_make_no_config_leave_nothing_behind(tmp_path: Path) -> Non
         ((), "--target is missing"),
         (("--target", "http"), "--url is missing"),
         (("--target", "http", "--url", "http://127.0.0.1:1"), "127.0.0.1:1"),
+        (("--target", "http", "--url", "http://127.0.0.1:1"), "start the bot"),
+        (("--target", "http", "--url", "notaurl"), "--url notaurl: is not the address of a bot"),
+        (("--target", "command", "--command", 'bot "x'), "no closing quotation"),
         (("--target", "ragbot", "--answer", "x"), "--answer is not for --target ragbot"),
         (("--target", "http", "--request", "{", "--answer", "x"), "--request: not valid JSON"),
         (("--target", "http", "--request", '{"q": 1}', "--answer", "x"), "the question has no place"),

@@ -303,7 +303,7 @@ def test_without_contexts_nothing_is_proved_and_it_says_so(tmp_path: Path) -> No
     done = score(log(tmp_path / "log.csv", contexts=False), "--map", COLUMNS, "--quiet")
     assert ExitCode.OK == done.code, done.text
     assert {"none": 16} == done.folder.header.levels
-    assert "no contexts: nothing shows what the model was given" in done.text
+    assert 1 == done.text.count("no contexts: nothing shows what the model was given")
     assert ["refusal_rule"] == done.folder.header.config["scorers"]
     assert 0 == CliRunner().invoke(main, ["verify", str(done.folder.path)]).exit_code
 

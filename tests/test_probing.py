@@ -34,6 +34,27 @@ def test_where_the_answer_is(reply: Any, answer: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("item", "made"),
+    [
+        ({"docId": "a", "text": "t"}, "[].{id: docId, text: text}"),
+        ({"doc_id": 7, "content": "t"}, "[].{id: doc_id, text: content}"),
+        ({"ID": "a", "pageContent": "t"}, "[].{id: ID, text: pageContent}"),
+        ({"page_content": "t", "metadata": {"source": "a"}}, "[].{id: metadata.source, text: page_content}"),
+        ({"chunk_id": "a", "Passage": "t", "score": 1}, "[].{id: chunk_id, text: Passage}"),
+        ({"source": "a", "snippet": "t"}, "[].{id: source, text: snippet}"),
+        ({"document-id": "a", "Text": "t"}, '[].{id: "document-id", text: Text}'),
+        ({"ok": True, "id": True, "snippet": "t"}, "[].{text: snippet}"),
+    ],
+)
+def test_a_passage_has_its_id_and_text_by_many_names(item: Any, made: str) -> None:
+    """Whichever way their words are written; every one is found by the JMESPath that is made of them."""
+    found = contexts_in({"answer": "x", "sources": [item, item]})
+    assert f"sources{made}" == found
+    [first, _] = jmespath.search(found, {"sources": [item, item]})
+    assert "t" == first["text"]
+
+
+@pytest.mark.parametrize(
     ("reply", "contexts", "first"),
     [
         ({"sources": [{"id": "a", "text": "t"}]}, "sources", {"id": "a", "text": "t"}),

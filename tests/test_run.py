@@ -643,6 +643,23 @@ def test_a_background_job_that_ignores_sigint_ends_on_sigterm(project: Project) 
     assert ExitCode.INTERRUPTED == code, text
 
 
+def test_a_second_recording_into_one_cassette_is_refused(project: Project) -> None:
+    """With exit 2 and the number of the first one's process, which goes on undisturbed."""
+    project.config |= {"draws": 1, "gates": []}
+    project.model.delay = 0.1
+    process, path = project.start("--record")
+    while process.poll() is None and not (path / "draws.jsonl").exists():
+        time.sleep(0.02)
+    second = project.run("--record")
+    text, _ = process.communicate(timeout=60)
+    assert (ExitCode.OK, ExitCode.USAGE) == (process.returncode, second.code), text
+    assert f"process {process.pid} is writing there" in second.text
+    assert not second.folder.path.exists()
+    assert ["bot.jsonl", "judge.jsonl", "source.json"] == sorted(
+        file.name for file in (project.folder / "cassette").iterdir()
+    )
+
+
 # ---------------------------------------------------------------- other ways to run
 
 

@@ -12,7 +12,12 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator
 
 
-def _whole(url: str) -> str:
+def bot_url(url: str) -> str:
+    """The address of a bot, without a slash at its end.
+
+    Raises:
+        ValueError: it is none; says what one looks like.
+    """
     if not is_address(url):
         raise ValueError("is not the address of a bot: write it like http://127.0.0.1:8000")
     if "@" in urlsplit(url).netloc:
@@ -20,7 +25,7 @@ def _whole(url: str) -> str:
     return url.rstrip("/")
 
 
-BotUrl = Annotated[str, AfterValidator(_whole)]
+BotUrl = Annotated[str, AfterValidator(bot_url)]
 """Where a bot listens: with its scheme, and without a slash at the end."""
 
 

@@ -26,7 +26,8 @@ def new_run_folder(output: Path | None, name: str) -> RunFolder:
             return _reserved(output)
         return RunFolder(_free(f"{date.today():%m%d}-{name}"))
     except OSError as error:
-        raise UserError(f"cannot make a run folder: {error}", "name another with --output") from None
+        where = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        raise UserError(f"cannot make a run folder: {where}", "name another with --output") from None
 
 
 def unfinished_run_folder(path: Path) -> RunFolder:

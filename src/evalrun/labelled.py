@@ -19,6 +19,7 @@ from evalrun.pipeline import Progress
 from evalrun.planning import load, make_plan
 from evalrun.runner import execute
 from evalrun.view.listing import Finished, Runs
+from evalrun.yamlfile import load_yaml
 
 Wanted = Collection[tuple[str, str]]
 """(case id, draw digest)."""
@@ -54,6 +55,19 @@ def run_of(labels: Labels, rater: str, progress: Progress) -> RunFolder:
 def held(folder: RunFolder, wanted: Wanted) -> int:
     """How many of the wanted draws a run holds."""
     return len({(draw.case, draw.digest) for draw in folder.draws() if draw.digest} & {*wanted})
+
+
+def label_files(folder: RunFolder) -> list[Path]:
+    """The label files that the config of a run names, as far as that is still there and can be read.
+
+    Only its list is read: no plugin is imported because a run folder names a config.
+    """
+    try:
+        path = Path(folder.meta.config_path)
+        listed = load_yaml(path).value["labels"] if path.is_file() else []
+        return [path.parent / name for name in listed if isinstance(name, str)]
+    except (UserError, TypeError, KeyError):
+        return []
 
 
 def _newest(wanted: Wanted) -> RunFolder | None:

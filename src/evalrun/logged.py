@@ -105,7 +105,7 @@ def _csv_entries(
         problems.append(Problem(f"{path}:1", f"two columns are called '{twice}'", "rename one of them"))
     chosen = _chosen(f"{path}:1", headings, columns, problems)
     at = {name: headings.index(column) for name, column in chosen.items()}
-    entries = []
+    entries: list[_Entry] = []
     for row in rows:
         problems.append(row) if isinstance(row, Problem) else entries.append(_csv_entry(path, row, at))
     return entries, chosen

@@ -6,6 +6,7 @@ asked belongs to :mod:`evalrun.http`, above it; how an address is written to :mo
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import ssl
@@ -55,6 +56,22 @@ class Untrusted(httpx.ProtocolError):
 def unreachable(error: Exception) -> bool:
     """Whether nobody was there, or hung up before a whole reply: asking again may help."""
     return isinstance(error, (httpx.ConnectTimeout, httpx.NetworkError))
+
+
+async def why_silent(url: str) -> str:
+    """Why nobody can be asked at ``url``; empty where something listens, or where a proxy would know."""
+    parts = urlsplit(url)
+    if not parts.hostname or proxy_of(url):
+        return ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), _CONNECT_SECONDS)
+    except TimeoutError:
+        return f"no connection within {_CONNECT_SECONDS:g} s"
+    except OSError as error:
+        return os.strerror(error.errno) if error.errno and error.errno > 0 else "no connection"
+    writer.close()
+    return ""
 
 
 def deadlines(timeout: float) -> dict[str, float]:

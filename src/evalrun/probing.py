@@ -32,13 +32,24 @@ LISTS = (
     "chunks",
     "passages",
     "retrieved",
-    "source_documents",
+    "sourcedocuments",
+    "sourcenodes",
+    "retrieveddocuments",
+    "retrievedchunks",
     "citations",
     "references",
+    "snippets",
     "hits",
+    "results",
 )
-TEXTS = ("text", "content", "page_content", "chunk", "passage", "body", "snippet", "document", "quote")
-IDS = ("id", "chunk_id", "doc_id", "document_id", "ref", "key", "source", "name", "title", "url")
+TEXTS = (
+    "text", "content", "pagecontent", "chunk", "chunktext", "passage", "body", "snippet", "document", "quote",
+)  # fmt: skip
+IDS = (
+    "id", "chunkid", "docid", "documentid", "passageid", "nodeid", "ref", "key", "source", "file", "name",
+    "title", "url",
+)  # fmt: skip
+"""Names as :func:`_folded` has them, the surest first."""
 Path = tuple[str | int, ...]
 
 
@@ -138,7 +149,7 @@ def _place(found: tuple[Path, str]) -> tuple[int, int, int]:
 
 def _rank(path: Path) -> int:
     """The best name on the way to a text; what is named for an answer beats where it lies."""
-    names = [str(part).lower() for part in path]
+    names = [_folded(part) for part in path]
     return min((ANSWERS.index(name) for name in names if name in ANSWERS), default=len(ANSWERS))
 
 
@@ -157,19 +168,41 @@ def contexts_in(reply: Any) -> str | None:
 
 
 def _list_rank(path: Path) -> int:
-    name = str(path[-1]).lower() if path else ""
+    name = _folded(path[-1]) if path else ""
     return LISTS.index(name) if name in LISTS else len(LISTS)
 
 
 def _objects(path: Path, items: Sequence[Mapping[str, Any]]) -> str | None:
-    text = next((key for key in TEXTS if all(isinstance(item.get(key), str) for item in items)), None)
-    if text is None or (text != "text" and _list_rank(path) == len(LISTS)):
+    text = _named(items, TEXTS, str)
+    if text is None or (_folded(text) != "text" and _list_rank(path) == len(LISTS)):
         return None
-    name = next((key for key in IDS if all(isinstance(item.get(key), str | int) for item in items)), None)
+    name = _named(items, IDS, str | int)
+    within = [item.get("metadata") for item in items]  # where LangChain and others keep it
+    if name is None and all(isinstance(item, dict) for item in within):
+        inner = _named([item for item in within if isinstance(item, dict)], IDS, str | int)
+        name = f"metadata.{_key(inner)}" if inner else None
+    elif name is not None:
+        name = _key(name)
     if text == "text" and name in ("id", None):
         return expression(path) or None
-    pairs = [*([f"id: {_key(name)}"] if name else []), f"text: {_key(text)}"]
+    pairs = [*([f"id: {name}"] if name else []), f"text: {_key(text)}"]
     return f"{expression(path)}[].{{{', '.join(pairs)}}}"
+
+
+def _named(items: Sequence[Mapping[str, Any]], names: Sequence[str], kind: Any) -> str | None:
+    """The key that has one of the names, the surest first, and holds a value of that kind in every item."""
+    keys = {_folded(key): key for key in reversed(list(items[0]))}
+    found = (keys[name] for name in names if name in keys)
+    return next((key for key in found if all(_is(item.get(key), kind) for item in items)), None)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _folded(name: str | int) -> str:
+    """A name whichever way its words are written: ``docId``, ``doc_id`` and ``DOC-ID`` are one."""
+    return re.sub(r"[\s_-]", "", str(name)).lower()
 
 
 def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -27,6 +27,7 @@ from evalrun.launch import Launch
 from evalrun.models import model, split_spec
 from evalrun.pipeline import Answering, Pipeline, Progress, Stop
 from evalrun.planning import Plan, target_of
+from evalrun.preflight import check_servers
 from evalrun.records import Begun, Context, Exchange, Meta
 from evalrun.redaction import Redaction, without
 from evalrun.reports import report, write_reports
@@ -75,6 +76,7 @@ async def execute(
         async with AsyncExitStack() as stack:
             kept = kept_of(folder, plan) if folder.unfinished else Kept()
             judge, asked_again = _judge(stack, plan, cassette, _into(folder), kept.verdicts)
+            await check_servers(plan, cassette)
             _check_baseline(plan, judge)
             begun = begun_of(plan, judge, command)
             _check_same(folder, begun)
@@ -321,6 +323,7 @@ async def probe(plan: Plan) -> tuple[Drawn, dict[str, Any]]:
     """Ask the bot the first question once, unjudged and unrecorded; what it says of itself beside it."""
     cassette = Cassette(None, "live")
     async with AsyncExitStack() as stack:
+        await check_servers(plan, cassette)
         bot = await _bot(stack, plan, cassette, lambda exchange: None)
         about = await bot.target.about()
         sampler = Sampler(bot.target, bot.tap, plan.seeds, replies=bot.replies, secrets=plan.config.secrets)

@@ -24,7 +24,8 @@ def _lines(config: RunConfig, scorers: Sequence[Scorer], cases: Sequence[Case]) 
     offers = offers_of(config)
     if not offers.contexts:
         names = _names(scorer for scorer in scorers if "context" in scorer.needs)
-        yield f"no contexts: {names or 'what the bot answered from is not known, nothing'} cannot be measured"
+        lost = f"{names} cannot be measured" if names else "what the bot answered from is not known"
+        yield f"no contexts: {lost}"
     elif _without_ids(offers, cases):
         names = _names(scorer for scorer in scorers if "ids" in scorer.needs)
         if names:

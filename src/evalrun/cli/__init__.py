@@ -5,6 +5,10 @@ Each command imports what it needs inside its body, so that ``--help`` and ``--v
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import sys
 from typing import Any
 
 import click
@@ -12,7 +16,30 @@ import click
 from evalrun.cli import commands, judge, numbers, recordings, redteam, score, starting, view
 from evalrun.cli.told import echo
 
+_OF_THE_MACHINE = frozenset(
+    {
+        errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO,
+        errno.EMFILE, errno.ENFILE,
+    }
+)  # fmt: skip
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+_MAKE_ROOM = "make room, or name another place; what was written before is kept"
+
+
+def _refused(error: BaseException) -> OSError | None:
+    """What the machine refused, where that is all that went wrong: no room, no right, too many files."""
+    if isinstance(error, BaseExceptionGroup):
+        found = [_refused(one) for one in error.exceptions]
+        return found[0] if all(found) else None
+    return error if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE else None
+
+
+def _write_no_more() -> None:
+    """Let what is still to be flushed go nowhere, or Python complains of it at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Commands(click.Group):
@@ -29,9 +56,17 @@ class _Commands(click.Group):
         except EvalrunError as error:
             echo(f"evalrun: {error}", err=True)
             ctx.exit(error.exit_code)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except Exception:
+        except BrokenPipeError:  # nobody reads on, as behind `| head`; click would say 1: a gate fails
+            _write_no_more()
+            ctx.exit(ExitCode.USAGE)
+        except Exception as error:
+            if (refused := _refused(error)) is not None:
+                _write_no_more()
+                where = refused.filename or "what was to be written"
+                echo(f"evalrun: {where}: {refused.strerror}\n    {_MAKE_ROOM}", err=True)
+                ctx.exit(ExitCode.USAGE)
             import traceback
 
             echo(traceback.format_exc(), err=True)

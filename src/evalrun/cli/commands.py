@@ -236,6 +236,8 @@ def verify(folder: Path, config: Path | None) -> None:
         load(config)
     broken, counts = verify_run(folder)
     if broken:
+        if not counts:
+            raise ProvenanceError("\n".join([f"{folder}: not all of the run is there", *broken]))
         raise ProvenanceError("\n".join([f"{folder}: {len(broken)} links do not hold", *broken]))
     echo(f"{folder}: every link holds ({counts})")
 
@@ -253,6 +255,7 @@ def report(folder: Path, full: bool, as_json: bool, annotations: str | None) -> 
     from evalrun.reports.console import print_json, print_run
 
     run_folder = RunFolder(folder)
+    run_folder.need_all()
     if annotations is not None:
         for line in workflow_commands(run_folder):
             click.echo(line)  # escaped as commands are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -124,12 +125,15 @@ def _save(path: Path, run: RunFolder, labels: Labels, rater: str) -> None:
 
 
 def _labels_of(folder: Path | None, dimension: str) -> Path | None:
-    """The label file that a run read for a dimension, where it still lies in data/labels."""
+    """The label file that a run read for a dimension: where its config says, else in data/labels."""
     from evalrun.journal import RunFolder
+    from evalrun.labelled import label_files
 
-    used = RunFolder(folder).header.labels if folder else ()
-    found = (Path("data", "labels", one.file) for one in used if one.header.dimension == dimension)
-    return next((path for path in found if path.is_file()), None)
+    if folder is None:
+        return None
+    used = {one.file for one in RunFolder(folder).header.labels if one.header.dimension == dimension}
+    known = [*label_files(RunFolder(folder)), *(Path("data", "labels", name) for name in sorted(used))]
+    return next((path for path in known if path.name in used and path.is_file()), None)
 
 
 @click.command()
@@ -195,14 +199,16 @@ def label(
     if html is not None:
         _write_page(html, chosen, dimension, header, rater)
         echo(f"{html}: {len(chosen)} answers")
-        echo(f"what it saves: evalrun label {folder} --dimension {dimension} --import FILE")
+        run_named = shlex.quote(str(folder))
+        echo(f"what it saves: evalrun label {run_named} --dimension {dimension} --import FILE")
         return
     sheet = labelling.Sheet.open(path, header, rater)
     _read_answers(chosen, sheet, dimension)
     done = sum(sheet.label_of(one) is not None for one in chosen)
     echo(f"{done} of {len(chosen)} labelled by {rater}: {path}")
     if done:
-        echo(f"next: evalrun agree --dimension {dimension} --labels {path} {folder}")
+        named = ["agree", "--dimension", dimension, "--labels", str(path), str(folder)]
+        echo(f"next: evalrun {shlex.join(named)}")
 
 
 def _chosen(

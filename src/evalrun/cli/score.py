@@ -74,7 +74,7 @@ def score(
         by = load_scoring(config, source, overrides) if config else code_only(source, answers)
         plan = plan_scoring(by, mode, answers)
         # The screen shows them again; who spends, or sees no screen, should know before.
-        for note in plan.dataset.notes if quiet or as_json or (plan.judged and mode != "replay") else ():
+        for note in plan.dataset.notes if as_json or (plan.judged and mode != "replay") else ():
             echo(f"note: {note}", err=True)
     carry_out(
         plan,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -100,7 +101,7 @@ def init(
         "contexts": contexts,
         "model": model,
         "key_env": key_env,
-        "command": tuple(shlex.split(program or "")),
+        "command": _words(program or ""),
         "function": function,
     }
     chosen = kind or cast("Kind", _ask("--target", "What kind of bot is it", _KINDS[0], _KINDS))
@@ -110,13 +111,15 @@ def init(
         {"name": name or _name_of(into), "kind": chosen, "judge": judge, "ci": ci, **details}
     )
     cases = _imported(questions) if questions else None
-    written = write_files(into, files_of(answers, cases))
-    _check(into / CONFIG, written)
+    files = files_of(answers, cases)
+    made = {parent for name in files for parent in (into / name).parents if not parent.exists()}
+    written = write_files(into, files)
+    _check(into / CONFIG, written, made)
     for path in written:
         echo(f"wrote {path}")
     if cases is None:
         echo("the ten questions fit any bot and tell little: put your own in their place")
-    echo(f"next: evalrun run {into / CONFIG}")
+    echo(f"next: evalrun run {shlex.quote(str(into / CONFIG))}")
 
 
 def _ask(flag: str, text: str, default: str | None = None, choices: Sequence[str] = ()) -> str:
@@ -138,6 +141,16 @@ def _pairs(headers: Sequence[str]) -> dict[str, str]:
             f"--header {wrong[0]}: is not NAME=VALUE", 'write it like --header "X-Key=${BOT_KEY}"'
         )
     return {name.strip(): value.strip() for name, _, value in (text.partition("=") for text in headers)}
+
+
+def _words(line: str) -> tuple[str, ...]:
+    """A command line as a shell would take it apart."""
+    from evalrun.errors import UserError
+
+    try:
+        return tuple(shlex.split(line))
+    except ValueError as fault:
+        raise UserError(f"--command {line}: {str(fault).lower()}", "close every quote") from None
 
 
 def _template(request: str | None) -> Any:
@@ -167,20 +180,31 @@ def _refuse_strange(kind: str, given: Mapping[str, Any]) -> None:
 def _details(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     """What is still to be known of a bot of this kind."""
     if kind == "command":
-        line = given["command"] or shlex.split(_ask("--command", "How is the program started"))
-        return {"command": tuple(line), **_shape(given)}
+        line = given["command"] or _words(_ask("--command", "How is the program started"))
+        return {"command": line, **_shape(given)}
     if kind == "python":
         return {
             "function": given["function"] or _ask("--function", "Which function", "bot:answer"),
             **_shape(given),
         }
-    url = given["url"] or _ask("--url", "At which address does it listen", _URLS[kind])
+    url = _address(given["url"] or _ask("--url", "At which address does it listen", _URLS[kind]))
     if kind == "http":
         return {"url": url, **_looked_at(url, given)}
     return {
         "url": url,
         "model": given["model"] or (_ask("--model", "Which model") if kind == "openai" else None),
     }
+
+
+def _address(url: str) -> str:
+    from evalrun.addresses import bot_url
+    from evalrun.errors import UserError
+
+    try:
+        return bot_url(url)
+    except ValueError as fault:
+        what, _, hint = str(fault).partition(": ")
+        raise UserError(f"--url {url}: {what}", hint) from None
 
 
 def _shape(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,7 +216,7 @@ def _looked_at(url: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Request, answer and contexts as options say, else as one question to the bot shows, else as asked."""
     import asyncio
 
-    from evalrun.errors import UserError
+    from evalrun.errors import UnavailableError, UserError
     from evalrun.probing import BODIES, probe
     from evalrun.reports.words import one_line
     from evalrun.starter import from_environment
@@ -200,7 +224,14 @@ def _looked_at(url: str, given: Mapping[str, Any]) -> dict[str, Any]:
     if given["answer"]:
         return _shape(given)
     headers = {name: from_environment(text) for name, text in given["headers"].items()}
-    found = asyncio.run(probe(url, headers, [given["body"]] if given["body"] else BODIES))
+    try:
+        found = asyncio.run(probe(url, headers, [given["body"]] if given["body"] else BODIES))
+    except UnavailableError as error:
+        hint = (
+            error.hint
+            or "start the bot, or say where its reply has the answer: with --answer it is not asked"
+        )
+        raise UnavailableError(error.message, hint) from None
     echo(f"asked {url} one question:\n  {one_line(found.reply, 300)}")
     contexts = given["contexts"] or found.contexts
     echo(f"  it takes {json.dumps(found.body)}, answers at {found.answer}, contexts at {contexts}")
@@ -273,7 +304,9 @@ def export(folder: Path, form: Literal["csv", "jsonl"], output: Path | None) -> 
     from evalrun.exporting import export as table_of
     from evalrun.journal import RunFolder
 
-    table = table_of(RunFolder(folder), form)
+    run = RunFolder(folder)
+    run.need_all()
+    table = table_of(run, form)
     if output is None:
         sys.stdout.buffer.write(table)
         sys.stdout.buffer.flush()
@@ -286,7 +319,7 @@ def export(folder: Path, form: Literal["csv", "jsonl"], output: Path | None) -> 
     echo(f"wrote {output}")
 
 
-def _check(config: Path, written: Sequence[Path]) -> None:
+def _check(config: Path, written: Sequence[Path], made: Collection[Path]) -> None:
     """What was written can be run, or it is taken away again."""
     from evalrun.errors import UserError
     from evalrun.planning import load, make_plan
@@ -296,6 +329,9 @@ def _check(config: Path, written: Sequence[Path]) -> None:
     except UserError:
         for path in written:
             path.unlink()
+        for folder in sorted(made, key=lambda path: len(path.parts), reverse=True):
+            with contextlib.suppress(OSError):  # another may have put something there
+                folder.rmdir()
         raise
 
 

@@ -10,7 +10,11 @@ import click
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print ``text`` with its control characters written out and no line that commands a CI runner."""
+    """Print ``text`` with its control characters written out and no line that commands a CI runner.
+
+    A command of ours in it is shown as it has to be typed here.
+    """
+    from evalrun.invocation import as_started
     from evalrun.reports.words import visible, without_commands
 
-    click.echo(without_commands(visible(text)), err=err)
+    click.echo(without_commands(as_started(visible(text))), err=err)

@@ -13,6 +13,7 @@ from typing import TextIO
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from evalrun.invocation import as_started
 from evalrun.journal import RunFolder
 from evalrun.records import Decision, Estimate, Meta, RunHeader, Verdict
 from evalrun.reports import certificates, words
@@ -279,7 +280,7 @@ def _told(header: RunHeader, columns: int) -> list[Text]:
 
 
 def _told_lines(mark: str, style: str, text: str, columns: int) -> Iterable[Text]:
-    for place, part in enumerate(words.visible(text).split("\n")):
+    for place, part in enumerate(as_started(words.visible(text)).split("\n")):
         head = Text.assemble((f"{mark:<7}" if not place else " " * 7, style))
         yield Text.assemble(head, part)
 
@@ -290,7 +291,7 @@ def _end(folder: RunFolder, header: RunHeader, meta: Meta, rows: Rows, columns: 
     lines = [Text.assemble((text, STYLE[words.tone(header)]), " " * min(gap, 20), (code, "bold"))]
     lines.append(_fact("look:", look(folder, header)))
     command = next_command(header, meta, rows)
-    return [*lines, _fact("next:", command)] if command else lines
+    return [*lines, _fact("next:", as_started(command))] if command else lines
 
 
 def look(folder: RunFolder, header: RunHeader) -> str:

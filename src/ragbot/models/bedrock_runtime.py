@@ -20,7 +20,10 @@ THREADS = 64
 def need_boto3() -> None:
     """Raises RagbotError where the extra is not installed."""
     if find_spec("boto3") is None:
-        raise RagbotError("Bedrock needs boto3, which is not installed", 'pip install "evalrun[bedrock]"')
+        raise RagbotError(
+            "Bedrock needs boto3, which is not installed",
+            'pip install "boto3>=1.42.42"; in a clone: uv sync --extra bedrock',
+        )
 
 
 def runtime() -> Any:

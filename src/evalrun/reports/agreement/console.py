@@ -15,6 +15,7 @@ from rich.text import Text
 
 from evalrun.agreement import Agreement, Pair
 from evalrun.errors import ExitCode
+from evalrun.invocation import as_started
 from evalrun.records import Dimension, Figure, Verdict
 from evalrun.reports import words
 from evalrun.reports.certificates import WORDS, count_of, limits_of, signless, value_of
@@ -228,7 +229,7 @@ def _narrower(found: Agreement) -> str:
     told, finds, clears = WORDS[found.dimension], found.sensitivity, found.specificity
     widths = [(figure.high or 0) - (figure.low or 0) for figure in (finds, clears)]
     what = told.of_yes if widths[0] >= widths[1] else told.of_no
-    more = f"evalrun label RUN --dimension {found.dimension} --random N"
+    more = as_started(f"evalrun label RUN --dimension {found.dimension} --random N")
     return f"Labels of {what} would narrow this most: {more}"
 
 

@@ -61,15 +61,20 @@ def _table(comparison: Comparison, columns: int) -> list[Text]:
     lines = [Text(f"{'':<{label}}{'old':>4} {'new':>5} {'change':>7}  {level:<14}{'p (Holm)':>8}", "bold")]
     for section in told.sections(comparison):
         lines.append(Text(words.one_line(section.title)))
-        lines += [_row(change, label) for change in section.changes]
+        lines += [line for change in section.changes for line in _row(change, label)]
     return lines
 
 
-def _row(change: Change, label: int) -> Text:
+def _row(change: Change, label: int) -> Iterator[Text]:
+    """The figures of a change beside its name, as the run's screen has it; below it, if that is long."""
     name = words.one_line(change.event)
     if cell_len(name) > label - 3:
-        name = words.one_line(change.metric)
-    line = Text(set_cell_size(f"  {name}", label - 1) + " ")
+        yield Text(f"  {name}")
+        name = ""
+    yield _figures(change, Text(set_cell_size(f"  {name}", label - 1) + " "))
+
+
+def _figures(change: Change, line: Text) -> Text:
     if change.change is None:
         reason = words.REASON_WORD.get(change.reason or "", change.reason or "no data")
         return line.append(f"{'–':>4}  {reason}", "dim")

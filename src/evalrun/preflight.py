@@ -1,0 +1,44 @@
+"""Whether the model servers of a run are there at all, before anything is spent.
+
+Owns which servers a run needs and what to do where nobody listens. A bot could only pass the failure of its
+model on, one draw after the other; what a server says once it listens belongs to those who ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evalrun.cassette import Cassette
+from evalrun.errors import UnavailableError
+from evalrun.network import why_silent
+from evalrun.planning import Plan, target_of
+from evalrun.settings import DEFAULT_OLLAMA
+
+
+async def check_servers(plan: Plan, cassette: Cassette) -> None:
+    """Refuse a run whose model server is not there. A recording that holds something may need none.
+
+    Raises:
+        UnavailableError: nothing listens; says what to do.
+    """
+    if plan.mode == "replay" or (plan.mode == "record" and cassette.recorded is not None):
+        return
+    for url in dict.fromkeys(filter(None, _servers(plan))):
+        if why := await why_silent(url):
+            raise UnavailableError(f"the model server at {url} does not answer: {why}", _hint(plan))
+
+
+def _servers(plan: Plan) -> Iterator[str]:
+    """The bot's, as far as its calls pass the tap, and the judge's."""
+    config = plan.config
+    if plan.answers is None and config.target.tapped:
+        own = getattr(config.target.options, "url", None) if target_of(config).is_model else None
+        yield own or (config.cassette.upstream if config.cassette else DEFAULT_OLLAMA)
+    if plan.judged and config.judge is not None:
+        yield config.judge.base_url or ""
+
+
+def _hint(plan: Plan) -> str:
+    recorded = plan.config.cassette is not None and plan.config.cassette.path.is_dir()
+    replay = "; or leave out --live: the recording is replayed" if plan.mode == "live" and recorded else ""
+    return f"start it (ollama serve), or say where it is: OLLAMA_HOST, or its address in the config{replay}"

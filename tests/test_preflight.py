@@ -1,0 +1,53 @@
+"""A model server that is not there is told before anything is spent."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from evalrun.errors import ExitCode
+from evalrun.network import why_silent
+from fakes.project import Project
+
+
+def nobody() -> str:
+    """An address at which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+async def test_a_listening_server_is_reachable_and_a_proxy_would_know(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason is in words."""
+    assert "" == await why_silent(project.model.url)
+    assert "Connection refused" == await why_silent(nobody())
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert "" == await why_silent("http://models.invalid:11434")
+
+
+def test_a_live_run_without_its_model_server_asks_nothing(project: Project) -> None:
+    """The address, and what to do; with a recording also how to do without. No run folder stays."""
+    url, upstream = nobody(), project.config["cassette"]["upstream"]
+    project.config["cassette"]["upstream"] = url
+    done = project.run("--live")
+    assert ExitCode.UNAVAILABLE == done.code
+    assert f"the model server at {url} does not answer: Connection refused" in done.text
+    assert "OLLAMA_HOST" in done.text
+    assert "leave out --live" not in done.text
+    assert not done.folder.path.exists()
+    project.config["cassette"]["upstream"] = upstream
+    assert ExitCode.OK == project.run("--record").code
+    project.config["cassette"]["upstream"] = url
+    assert "leave out --live" in project.run("--live").text
+    assert ExitCode.OK == project.run("--record").code
+
+
+def test_so_does_one_without_its_judge(project: Project) -> None:
+    """Answers that nobody can read are not asked for."""
+    project.config["judge"]["base_url"] = url = nobody()
+    done = project.run("--live")
+    assert f"the model server at {url} does not answer" in done.text
+    assert [] == project.model.bodies
