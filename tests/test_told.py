@@ -69,7 +69,7 @@ def test_commands_speak_through_one_place() -> None:
                 ):
                     found.add(f"{path.name}: {ast.unparse(node)}")
     assert {
-        "told.py: click.echo(without_commands(visible(text)), err=err)",
+        "told.py: click.echo(without_commands(as_started(visible(text))), err=err)",
         "commands.py: click.echo(line)",
         "starting.py: sys.stdout.buffer.write(table)",
     } == found

@@ -291,7 +291,7 @@ def _scale(found: Estimate | None, verdict: Verdict, bound: float | None) -> flo
 
 def _state_words(header: RunHeader) -> dict[str, str]:
     """State → words: the event of an outcome, as its metric says it."""
-    events = {metric.id: metric.event for metric in header.metrics if metric.id in OUTCOMES}
+    events: dict[str, str] = {metric.id: metric.event for metric in header.metrics if metric.id in OUTCOMES}
     own = ATTACK_WORD if _attacked(header) else STATE_WORD
     return {state: words.one_line(text) for state, text in {**events, **own}.items()}
 
