@@ -149,16 +149,11 @@ def test_a_judge_that_is_gone_is_not_asked_for_ever(project: Project, fault: Not
         section["limits"]["retries"] = 0
     project.model.delay = 0.05
     project.model.bodies.clear()
-    say = project.model.say
-
-    def said(body: Json) -> str | Json:
-        if len(project.model.bodies) == 1:  # it was there when the run looked for it
-            project.judge.stop()
-        return say(body)
-
-    project.model.say = said
+    say = project.judge.say
+    project.judge.bodies.clear()
+    gone_after(project.judge, 0)  # it was there when the run looked for it
     stopped = project.run("--live")
-    project.model.say = say
+    project.judge.say = say
     assert ExitCode.UNAVAILABLE == stopped.code, stopped.text
     assert "the judge is down, nobody was there 5 times in a row: judge model 'judge-model'" in told(stopped)
     assert "not asked for: " in told(stopped)

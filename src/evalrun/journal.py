@@ -17,6 +17,7 @@ from pydantic_core import from_json
 from evalrun.errors import UserError
 from evalrun.jsonl import (
     Appender,
+    packed_path,
     pretty_json,
     raw_lines,
     read_lines,
@@ -157,7 +158,11 @@ class RunFolder:
     def gone(self) -> tuple[str, ...]:
         """The journals that the run wrote and that are not there any more."""
         written = (f"{kind}.jsonl" for kind in KINDS if f"{kind}.jsonl" in self.header.journals)
-        return tuple(name for name in written if not (self.path / name).is_file())
+        return tuple(
+            name
+            for name in written
+            if not ((self.path / name).is_file() or packed_path(self.path / name).is_file())
+        )
 
     def need_all(self) -> None:
         """Refuse to show a run of which a part is missing.

@@ -190,7 +190,7 @@ def _as_long(path: Path, row: Cells | Problem, headings: int, divider: str) -> C
 
 def divider_of(path: Path, text: str) -> str:
     """What divides cells: a tab in ``.tsv``, else what the first line holds most of outside of quotes."""
-    if path.suffix.lower() == ".tsv":
+    if plain(path).suffix.lower() == ".tsv":
         return "\t"
     first = _QUOTED.sub("", text[:_HEADINGS]).partition("\n")[0]
     return max(_DIVIDERS, key=first.count)
