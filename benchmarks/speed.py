@@ -115,11 +115,17 @@ class Run:
     folder: Path
 
 
-def evalrun(folder: Path, cases: int, latency: float = LATENCY, faults: Sequence[str] = ()) -> Run:
+def evalrun(
+    folder: Path,
+    cases: int,
+    latency: float = LATENCY,
+    faults: Sequence[str] = (),
+    options: Sequence[str] = (),
+) -> Run:
     """``evalrun run`` on so many cases, against a stub of its own."""
     with stub(latency, *faults) as url:
         made = project(folder / f"evalrun-{cases}-{time.monotonic_ns()}", url, cases)
-        cost = run([EVALRUN, "run", "evalrun.yaml", "--live", "--output", "run"], made)
+        cost = run([EVALRUN, "run", "evalrun.yaml", "--live", "--output", "run", *options], made)
         saw = seen(url)
     if cost.code != 0:
         sys.exit(f"evalrun ended with {cost.code}:\n{(made / 'output.txt').read_text()[-3000:]}")
@@ -259,7 +265,7 @@ def starting(folder: Path, rounds: int = 7) -> list[Line]:
     for command in (ours, bare):  # once for nothing: files are read for the first time
         run(command, folder)
     pairs = [(run(ours, folder).wall, run(bare, folder).wall) for _ in range(rounds)]
-    running = median(evalrun(folder, 1).cost.wall for _ in range(3))
+    running = median(evalrun(folder, 8, options=("--limit", "1")).cost.wall for _ in range(3))
     return [
         Line("evalrun --help / a bare click program", median(a / b for a, b in pairs), 1.5),
         Line("  one case against a running bot, s", running, 0.6 + 2 * LATENCY, here=True),

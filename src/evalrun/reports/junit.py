@@ -74,24 +74,25 @@ def _rendered(folder: RunFolder, header: RunHeader, every: Rows, most: int) -> b
     root.tests, root.failures, root.errors = total["testcase"], total["failure"], total["error"]
     root.time = round(meta.seconds, 3)
     opening, closing = _open("".join(_written(root._elem)))
-    return "".join(['<?xml version="1.0" encoding="UTF-8"?>\n', opening, *texts, closing, "\n"]).encode()
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n' + opening
+    return b"".join([head.encode(), *texts, f"{closing}\n".encode()])
 
 
 Suite = tuple[TestSuite, Iterable[TestCase]]
 
 
-def _written_suite(suite: TestSuite, cases: Iterable[TestCase], meta: Meta, total: Counter[str]) -> str:
+def _written_suite(suite: TestSuite, cases: Iterable[TestCase], meta: Meta, total: Counter[str]) -> bytes:
     """A suite as text, case by case: all of their elements together would outweigh the run."""
-    found, texts = Counter[str](), []
+    found, text = Counter[str](), bytearray()
     for case in cases:
         found.update(["testcase", *(child.tag for child in case._elem)])
-        texts.append("".join(_written(case._elem)))
+        text += "".join(_written(case._elem)).encode()
     suite.tests, suite.failures = found["testcase"], found["failure"]
     suite.errors, suite.skipped = found["error"], found["skipped"]
     suite.timestamp = meta.started
     total += found
     opening, closing = _open("".join(_written(suite._elem)))
-    return "".join([opening, *texts, closing])
+    return b"".join([opening.encode(), text, closing.encode()])
 
 
 def _open(text: str) -> tuple[str, str]:
