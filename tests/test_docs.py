@@ -278,7 +278,7 @@ def yaml_blocks(kind: str) -> list[tuple[str, str]]:
     for path in DOCUMENTS:
         text = path.read_text(encoding="utf-8")
         for block in YAML.finditer(text):
-            assert block[2] in ("", "jobs"), f"{path}: what is a block of YAML marked '{block[2]}'?"
+            assert block[2] in ("", "jobs", "compose"), f"{path}: what is YAML marked '{block[2]}'?"
             line = text.count("\n", 0, block.start()) + 1
             if block[2] == kind:
                 found.append((f"{path.relative_to(ROOT).as_posix()}:{line}", block[3]))
@@ -291,8 +291,9 @@ def params(kind: str) -> list[Any]:
 
 
 @pytest.fixture
-def configs(tmp_path: Path) -> Path:
+def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for configs beside the project's data and rubrics."""
+    monkeypatch.setenv("TAP_TOKEN", "0123456789abcdef")
     folder = tmp_path / "configs"
     shutil.copytree(ROOT / "configs" / "rubrics", folder / "rubrics")
     (tmp_path / "data").symlink_to(ROOT / "data")
@@ -306,14 +307,14 @@ def problems_of(block: str, folder: Path) -> list[str]:
     path = folder / "config.yaml"
     path.write_text(block, "utf-8")
     try:
-        given = parse_yaml(block, path, {})
+        given = parse_yaml(block, path)
         if given.problems or not isinstance(given.value, dict):
             return [problem.message for problem in given.problems] or ["is no config"]
         whole = {**parse_yaml(BASE, path).value, **given.value} if "name" not in given.value else given.value
         if "redteam" in given.value:
             del whole["dataset"]
             whole["scorers"] = ["attack_success", "over_refusal"]
-        path.write_text(json.dumps(whole).replace("$", "$$"), "utf-8")
+        path.write_text(json.dumps(whole), "utf-8")
         config = load(path)
         metrics = {metric.id: metric for metric in all_metrics(scorers_of(config))}
         groups = load_dataset(ROOT / "data/datasets/twin.v1.jsonl").groups
@@ -356,6 +357,14 @@ def test_the_jobs_for_ci_are_yaml(block: str) -> None:
     document = parse_yaml(block, Path("ci.md"))
     assert [] == document.problems
     assert {"validate", "run"} <= {command.split()[1] for command in commands_in(document.value)}
+
+
+@pytest.mark.parametrize("block", params("compose"))
+def test_a_file_for_containers_is_yaml(block: str) -> None:
+    """It is not run here; services it has."""
+    document = parse_yaml(block, Path("compose.yaml"))
+    assert [] == document.problems
+    assert document.value["services"]
 
 
 @pytest.mark.parametrize("job", JOBS)
