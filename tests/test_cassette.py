@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import gzip
 import json
 import re
@@ -428,6 +429,8 @@ async def test_a_packed_recording_that_was_killed_keeps_every_whole_line(tmp_pat
         killed = Desk(cassette, "bot", network(url, 8), url)
         await killed.ask(B0, chat("y"))
         await killed.client.aclose()
+        del cassette, killed
+        gc.collect()  # a lock ends with the process that had it
     with (tmp_path / "bot.jsonl").open("ab") as file:
         file.write(b'{"torn')
     async with desk(tmp_path, "replay") as made:
