@@ -9,12 +9,16 @@ import schemathesis
 from ragbot.contract import Chunk, context_digest
 
 
-@schemathesis.hook
 def map_body(context: Any, body: Any) -> Any:
     """A body whose context is one gets its digest, so that it is answered and not only refused."""
-    found = body.get("context") if isinstance(body, dict) else None
+    if not isinstance(body, dict):
+        return body
+    found: Any = body.get("context")
     try:
         digest = context_digest([Chunk.model_validate(chunk) for chunk in found["chunks"]])
     except (TypeError, KeyError, ValueError):
         return body
     return {**body, "context": {**found, "digest": digest}}
+
+
+schemathesis.hook(map_body)
