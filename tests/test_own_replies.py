@@ -306,7 +306,11 @@ def test_a_bot_of_any_kind_is_recorded_and_then_gone(tmp_path: Path, kind: str) 
         config = written(tmp_path, {"kind": kind, **target})
         _, first = run(config, "a", "--record")
         server.terminate()
-    gone: dict[str, dict[str, Any]] = {"http": {"url": NOWHERE}, "openai": {"url": NOWHERE}, "command": {"command": ["no-such"]}}
+    gone: dict[str, dict[str, Any]] = {
+        "http": {"url": NOWHERE},
+        "openai": {"url": NOWHERE},
+        "command": {"command": ["no-such"]},
+    }
     (tmp_path / "plain_bot_copy.py").write_text("raise SystemExit('imported')\n", "utf-8")
     config = written(tmp_path, {"kind": kind, **target, **gone.get(kind, {})})
     done, second = run(config, "b")

@@ -126,7 +126,7 @@ JSON = "Content-Type: application/json"
 
 async def healthy(port: int) -> bool:
     async with httpx.AsyncClient(trust_env=False) as client:
-        return (await client.get(f"http://127.0.0.1:{port}/healthz")).json() == {"ready": True}
+        return bool((await client.get(f"http://127.0.0.1:{port}/healthz")).json() == {"ready": True})
 
 
 # ---------------------------------------------------------------- slow clients
