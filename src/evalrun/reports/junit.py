@@ -49,6 +49,10 @@ class Asked:
 
 
 @report("junit.xml")
+def _whole(folder: RunFolder) -> bytes:
+    return render(folder)
+
+
 def render(folder: RunFolder, most: int = CASES_MOST, room: int = BYTES_MOST) -> bytes:
     """The run as JUnit XML. ``time`` and ``timestamp`` come from ``meta.json``, all else from the run.
 
