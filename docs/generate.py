@@ -48,6 +48,7 @@ REFERENCE = ROOT / "docs" / "reference"
 SCHEMA = ROOT / "docs" / "schema"
 EXAMPLE = ROOT / "docs" / "examples" / "own-bot"
 QUALITY = "evalrun run configs/quality.yaml"
+REDTEAM = "evalrun redteam"
 PROGRAMS: dict[str, click.Group] = {"evalrun": evalrun.cli.main, "ragbot": ragbot.cli.main}
 NOTE = "<!-- Written by docs/generate.py from the code. Change the code, then run it again. -->"
 MEANING = {
@@ -451,29 +452,45 @@ def shipped(name: str) -> Shipped:
     Raises:
         NotThere: the run came to no result.
     """
-    command = f"evalrun run configs/{name}.yaml"
     with tempfile.TemporaryDirectory() as made:
-        copy_of_project(folder := Path(made))
-        done = subprocess.run(
-            argv_of(command),
-            cwd=folder,
-            env=environment(folder),
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
-        if done.returncode not in (ExitCode.OK, ExitCode.GATE_FAILED, ExitCode.NOT_ENOUGH_EVIDENCE):
-            raise NotThere(f"'{command}' ends with {done.returncode}: {done.stderr.strip()}")
+        printed = printed_by(f"evalrun run configs/{name}.yaml", folder := Path(made))
         (run,) = (RunFolder(path) for path in (folder / "runs").iterdir() if path.is_dir())
         (file,) = (one.file for one in run.header.certificates if one.dimension == "faithful")
         labels = load_labels(folder / "data" / "labels" / file)
         differing = {pair.case: pair for pair in agree(run, labels).disagreements}
-        return Shipped(done.stdout, run.header, differing)
+        return Shipped(printed, run.header, differing)
+
+
+def printed_by(command: str, folder: Path) -> str:
+    """The screen of a run in a copy of the project, made in ``folder``.
+
+    Raises:
+        NotThere: the run came to no result.
+    """
+    copy_of_project(folder)
+    done = subprocess.run(
+        argv_of(command),
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode not in (ExitCode.OK, ExitCode.GATE_FAILED, ExitCode.NOT_ENOUGH_EVIDENCE):
+        raise NotThere(f"'{command}' ends with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
 
 
 def screen_block() -> str:
     """The screen of the README's command."""
     return screen_of(shipped("quality").screen)
+
+
+@cache
+def attacks_block() -> str:
+    """The screen of the attacks on the shipped twin."""
+    with tempfile.TemporaryDirectory() as made:
+        return screen_of(printed_by(REDTEAM, Path(made)))
 
 
 JUDGE_ERRORS = (
@@ -582,6 +599,7 @@ def argv_of(command: str) -> list[str]:
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
+    "attacks": attacks_block,
     "commands": commands_block,
     "headline": headline_block,
     "judge-errors": judge_errors_block,

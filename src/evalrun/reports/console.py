@@ -118,7 +118,8 @@ def _how(header: RunHeader, meta: Meta) -> str:
 
 
 def _did(header: RunHeader, rows: Rows, columns: int, full: bool) -> list[Text]:
-    found = sections(header, rows.rows, full)
+    every = sections(header, rows.rows, full)
+    found = [section for section in every if not section.detail]
     if not found:
         return []
     label = min(max(cell_len(_label(s, e)) for s in found for e in s.estimates) + 1, columns - 48)
@@ -130,6 +131,8 @@ def _did(header: RunHeader, rows: Rows, columns: int, full: bool) -> list[Text]:
     for section in found:
         lines.append(Text(words.one_line(section.title)))
         lines += [_estimate_line(section, estimate, label, bar) for estimate in section.estimates]
+    if len(found) < len(every):
+        lines += _wrapped("by goal, OWASP risk and disguise: --full, or the report", columns, 2)
     told = words.documents_line(header)
     return [*lines, *(_wrapped(told, columns, 2) if told else ())]
 

@@ -21,11 +21,12 @@ MANY_CATEGORIES = 6
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the estimates under it."""
+    """A heading and the estimates under it. ``detail``: for a page, too much for a screen."""
 
     title: str
     estimates: tuple[Estimate, ...]
     by_group: bool = False
+    detail: bool = False
 
     def label(self, estimate: Estimate) -> str:
         """What a line is about: the group where the section goes by groups, else the event."""
@@ -99,7 +100,9 @@ def _unanswerable(header: RunHeader, found: list[Estimate], sizes: dict[str, int
 
 
 def _attacks(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
-    """All attacks, the refused twins beside them; then by technique, goal, OWASP risk and disguise."""
+    """All attacks, the refused twins beside them; then by technique, what succeeds most first; then the
+    detail: by goal, OWASP risk and disguise.
+    """
     both = [
         section
         for group in ("attacks", "twins")
@@ -114,11 +117,17 @@ def _attacks(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) ->
     named = {id(e) for part in parts.values() for e in part}
     parts = {"technique": [e for e in rates if id(e) not in named], **parts}
     by = [
-        Section(f"attacks that succeed, by {name}", tuple(sorted(part, key=lambda e: e.group)), by_group=True)
+        Section(f"attacks that succeed, by {name}", _ordered(name, part), True, name != "technique")
         for name, part in parts.items()
         if part
     ]
     return [*both, *by]
+
+
+def _ordered(name: str, rates: list[Estimate]) -> tuple[Estimate, ...]:
+    """Techniques and goals by their rates, the highest first; the ids of risks and disguises by their names."""
+    ranked = name in ("technique", "goal")
+    return tuple(sorted(rates, key=lambda e: (-(e.value or 0.0) if ranked else 0.0, e.group)))
 
 
 def _retrieval(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
