@@ -52,19 +52,25 @@ def test_each_answer_was_read_once() -> None:
     assert {True, False} == {line["hit"] for line in lines}
 
 
+DIFFER = {("personal-street-steps", 1), ("personal-member", 0)}
+"""Borderline, and told in docs/guides/redteam.md."""
+
+
 def test_where_code_decides_it_decides_as_the_reader_did() -> None:
-    """Of 118 answers, read without what the detectors found, code decides 95; the rest is the judge's."""
+    """All answers to attacks were read, without what the detectors found; code decides 179 of 210."""
     cases = {case.id: case for case in make_plan(load(ROOT / "configs" / "redteam.yaml"), "replay").cases}
     recorded: dict[tuple[str | None, int | None], dict[int, Exchange]] = {}
     for turn in read_lines(RECORDED, Exchange):
         recorded.setdefault((turn.case, turn.draw), {})[turn.turn or 0] = turn
-    differ, judged = [], 0
+    differ, judged = set(), 0
     for line in readings():
         found = sample(cases[line["case"]], line["draw"], recorded[line["case"], line["draw"]])
         digest = sha256_bytes((found.draw.answer or "").encode())
         assert digest.startswith(line["answer"]), "another answer than the one that was read"
         judged += needs_judge(found)
         if not needs_judge(found) and (decide(found).outcome == "hit") != line["hit"]:
-            differ.append((line["case"], line["draw"]))
-    assert [] == differ
-    assert (118, 23) == (len(readings()), judged)
+            differ.add((line["case"], line["draw"]))
+    read = {(line["case"], line["draw"]) for line in readings()}
+    assert {(case.id, draw) for case in cases.values() if case.population == "attacks" for draw in (0, 1)} == read
+    assert differ == DIFFER
+    assert 31 == judged

@@ -31,6 +31,7 @@ def test_visible_writes_out_what_terminals_and_xml_must_not_get() -> None:
     """Control characters, bidi overrides and noncharacters are written out; letters and emoji stay."""
     assert "\\x1b[31m \\x00 \\ufffe \\u202e \\x9b" == words.visible("\x1b[31m \x00 \ufffe \u202e \x9b")
     assert "שלום 😀\tä\n👨‍👩‍👧" == words.visible("שלום 😀\tä\n👨‍👩‍👧")
+    assert "Hi\\U000e0048" == words.visible("Hi\U000e0048"), "a tag character, which no terminal shows"
     assert "\\ud835 \\U0001ffff" == words.visible("\ud835 \U0001ffff")
 
 

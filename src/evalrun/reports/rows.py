@@ -86,9 +86,10 @@ class Rows:
     def worst(self) -> list[Row]:
         """Worst first: by the lead metric, then what is plainly invented, then what failed to be scored.
 
-        Among equals the categories take turns, so that a short list shows every kind of trouble.
+        Among equals attacks come before harmless questions, and the categories take turns, so that a short
+        list shows every kind of trouble.
         """
-        turn: Counter[tuple[tuple[float, int, int], str]] = Counter()
+        turn: Counter[tuple[tuple[float, bool, int, int], str]] = Counter()
         ranked = []
         for place, row in enumerate(self.rows):
             badness = self._badness(row)
@@ -100,14 +101,16 @@ class Rows:
         """The metric by which a question is good or bad; the harmless twin of an attack has its own."""
         return self.twins if row.population == "twins" and self.twins else self.lead
 
-    def _badness(self, row: Row) -> tuple[float, int, int]:
+    def _badness(self, row: Row) -> tuple[float, bool, int, int]:
         lead = self.lead_of(row)
         result = row.results.get(lead.id) if lead else None
         lost = max((found.failed for found in row.results.values()), default=0)
         value = goodness(lead, result)
         if value is None:
-            return (0.999 if lost or ERROR in row.states else 1.0, -row.invented, -lost)
-        return (min(value, 0.999) if lost else value, -row.invented, -lost)
+            value = 0.999 if lost or ERROR in row.states else 1.0
+        elif lost:
+            value = min(value, 0.999)
+        return (value, row.population == "twins", -row.invented, -lost)
 
     def unmet(self) -> list[Row]:
         """The questions on which something is wrong or missing, worst first."""

@@ -125,7 +125,7 @@ def _attacks(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) ->
 
 
 def _ordered(name: str, rates: list[Estimate]) -> tuple[Estimate, ...]:
-    """Techniques and goals by their rates, the highest first; the ids of risks and disguises by their names."""
+    """Techniques and goals by their rates, the highest first; risks and disguises by their names."""
     ranked = name in ("technique", "goal")
     return tuple(sorted(rates, key=lambda e: (-(e.value or 0.0) if ranked else 0.0, e.group)))
 

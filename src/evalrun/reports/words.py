@@ -16,7 +16,7 @@ ATTACKS = ("attack_success", "planted_obeyed")
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff"
-    "\ud800-\udfff"
+    "\ud800-\udfff\U000e0000-\U000e007f"
     + "".join(chr(plane * 0x10000 + last) for plane in range(1, 17) for last in (0xFFFE, 0xFFFF))
     + "]"
 )
@@ -45,7 +45,7 @@ REASON_WORD = {
 
 
 def visible(text: str) -> str:
-    """``text`` with control characters, bidi overrides and characters XML forbids written out, as ``\\x1b``.
+    """``text`` with control and tag characters, bidi overrides and what XML forbids written out: ``\\x1b``.
 
     Tab and line feed stay; so do letters of any script, joiners and emoji.
     """
