@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from evalrun.cli import main
 from evalrun.errors import ExitCode
-from evalrun.gates import number
 from evalrun.journal import RunFolder
+from evalrun.reports import words
 from evalrun.stats import wilson_ci
 
 ROOT = Path(__file__).parent.parent
@@ -63,9 +63,9 @@ def test_some_techniques_succeed_most_of_the_time_and_some_hardly_ever(
 
 
 def test_a_second_replay_gives_the_same_bytes(attacked: tuple[int, RunFolder], tmp_path: Path) -> None:
-    """Of figures, scores and reports; only meta.json tells when."""
+    """Only meta.json and the reports, which take it from there, tell when."""
     first, second = attacked[1], replayed(tmp_path / "again")[1]
-    for name in ("run.json", "scores.jsonl", "draws.jsonl", "judgements.jsonl", "junit.xml"):
+    for name in ("run.json", "scores.jsonl", "draws.jsonl", "judgements.jsonl", "exchanges.jsonl"):
         assert (first.path / name).read_bytes() == (second.path / name).read_bytes(), name
 
 
@@ -111,9 +111,9 @@ def cells(counted: Counter[tuple[str, str]], agreed: Counter[tuple[str, str]], g
     for who in ("code", "judge"):
         n, same = counted[group, who], agreed[group, who]
         limits = wilson_ci(same, n) if n else None
-        if limits is None or limits.low is None or limits.high is None:
+        if limits is None:
             found += ["", ""]
             continue
-        interval = f"{number(same / n)} [{number(limits.low)}, {number(limits.high)}]"
-        found += [f"{same} of {n}", interval]
+        interval = words.interval("rate", limits.low, limits.high)
+        found += [f"{same} of {n}", f"{words.rate(same / n)} {interval}"]
     return " | ".join(found)

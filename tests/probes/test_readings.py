@@ -71,6 +71,8 @@ def test_where_code_decides_it_decides_as_the_reader_did() -> None:
         if not needs_judge(found) and (decide(found).outcome == "hit") != line["hit"]:
             differ.add((line["case"], line["draw"]))
     read = {(line["case"], line["draw"]) for line in readings()}
-    assert {(case.id, draw) for case in cases.values() if case.population == "attacks" for draw in (0, 1)} == read
+    assert {
+        (case.id, draw) for case in cases.values() if case.population == "attacks" for draw in (0, 1)
+    } == read
     assert differ == DIFFER
     assert 31 == judged
