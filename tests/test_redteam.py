@@ -324,6 +324,16 @@ def test_nothing_of_an_attack_breaks_what_is_printed_or_written(project: Project
         ("redteam", path, "--save", str(tmp_path / "saved.jsonl"), *some),
         ("redteam", path, "--save-planted", str(tmp_path / "planted"), *some),
         ("redteam", path, "--live", "--output", str(run), "--full", *some),
+        (
+            "label",
+            str(run),
+            "--dimension",
+            "refusal",
+            "--random",
+            "1",
+            "--html",
+            str(tmp_path / "sheet.html"),
+        ),
         ("report", str(run), "--annotations", "github"),
     )
     printed = []
@@ -336,10 +346,12 @@ def test_nothing_of_an_attack_breaks_what_is_printed_or_written(project: Project
     annotations = printed.pop()
     assert [] == [line for line in annotations.splitlines() if not line.startswith("::notice title=")]
     page, junit, summary = ((run / name).read_text("utf-8") for name in REPORTS)
+    sheet = (tmp_path / "sheet.html").read_text("utf-8")
     ElementTree.fromstring(junit)
-    assert "<script>alert" not in page
+    assert "<script>alert" not in page + sheet
+    assert 1 == sheet.count('<section class="answer"')
     assert 'href="javascript' not in MarkdownIt("commonmark").enable("table").render(summary)
-    for text in (*printed, annotations, page, junit, summary):
+    for text in (*printed, annotations, page, sheet, junit, summary):
         assert [] == re.findall(r"[\x00\x07\x1b\u202e]", text)
     for text in printed:
         assert not re.search(r"(?m)^\s*::|##\[", text)
