@@ -225,6 +225,13 @@ def faults(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Random and damaged input, thirty times as many as in ``tests`` and new ones. Off by default."""
+    tried = session.posargs or ("-q", "tests/test_fuzz.py")
+    session.run(sys.executable, "-m", "pytest", *tried, env={"HYPOTHESIS_PROFILE": "fuzz"})
+
+
+@nox.session
 def minimums(session: nox.Session) -> None:
     """The tests with the oldest dependencies that pyproject.toml allows. Off by default."""
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,8 @@
-"""What many tests stand on: the case files, and a small project with a scripted bot, model and judge."""
+"""What many tests stand on: a small project with a scripted bot, model and judge; and how much is tried.
+
+Random inputs are the same in every run, and a slow machine fails none of them; with HYPOTHESIS_PROFILE=fuzz
+(``nox -s fuzz``) they are new ones, and many.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from fakes.project import Project
 
 # Commands are shown as this process was started; what tests expect does not depend on who started them.
 os.environ.pop("UV_RUN_RECURSION_DEPTH", None)
+
+settings.register_profile("reproducible", deadline=None, derandomize=True)
+settings.register_profile(
+    "fuzz", deadline=None, max_examples=3000, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "reproducible"))
 
 
 @pytest.fixture

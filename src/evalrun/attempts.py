@@ -6,14 +6,13 @@ a bad bot passes one of five tries with 14 %; so every run prints its count.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalrun.digest import tagged
+from evalrun.digest import read_json, tagged
 from evalrun.journal import META, RunFolder
 from evalrun.records import RunHeader
 
@@ -67,7 +66,7 @@ def _beside(run: Path, trial: str) -> Iterator[str]:
 def _answers(data: bytes, trial: str) -> str:
     """What a run's ``meta.json`` says of its answers; empty where that cannot be read."""
     try:
-        meta: Any = json.loads(data)
+        meta: Any = read_json(data)
     except ValueError:
         return ""
     known = isinstance(meta, dict) and meta.get("trial") == trial and isinstance(meta.get("answers"), str)

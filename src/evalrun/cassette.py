@@ -7,7 +7,6 @@ proves belongs to :mod:`evalrun.provenance`. Headers, hosts and keys are never s
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import sys
 import time
@@ -25,7 +24,7 @@ from weakref import WeakValueDictionary
 import httpx
 from pydantic import Field
 
-from evalrun.digest import tagged
+from evalrun.digest import read_json, tagged
 from evalrun.errors import InputError, Problem, RecordingError
 from evalrun.jsonl import Appender, packed, packed_path, pretty_json, read_lines, to_line, write_atomically
 from evalrun.locking import FolderLock
@@ -334,7 +333,7 @@ class Cassette:
             address,
             path,
             stale=nearest is not None,
-            difference=self._difference(path, nearest, body) if nearest else "never recorded",
+            difference=self._difference(path, nearest, body) if nearest is not None else "never recorded",
         )
         self.misses.append(found)
         return found
@@ -701,7 +700,7 @@ def _json_or_text(raw: bytes) -> Any:
     if not raw:
         return None
     try:
-        return json.loads(raw)
+        return read_json(raw)
     except ValueError:
         return raw.decode("utf-8", "replace")
 

@@ -30,6 +30,41 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+MAX_DEPTH = 100
+"""Levels of lists and objects in a value that others wrote: each walk over it takes a few calls a level."""
+
+
+def read_json(text: str | bytes) -> Any:
+    """The value of a JSON text that others sent.
+
+    Raises:
+        ValueError: it is no JSON, or nested deeper than :data:`MAX_DEPTH`.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if is_deep(value):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def is_deep(value: Any) -> bool:
+    """Whether ``value`` is nested deeper than :data:`MAX_DEPTH`."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for one in level
+            if isinstance(one, dict | list)
+            for item in (one.values() if isinstance(one, dict) else one)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
 def utf8(text: str) -> bytes:
     """UTF-8 bytes of ``text``; a lone surrogate becomes U+FFFD, so that no text is without bytes."""
     try:

@@ -19,6 +19,7 @@ from evalrun.errors import InputError, Problem, UserError
 from evalrun.records import Case
 from evalrun.registry import nearest
 from evalrun.textfile import Row, csv_rows, is_table, read_text
+from evalrun.validation import at_most
 from evalrun.yamlfile import Document, Loc, load_yaml
 
 _SAME: Mapping[str, tuple[str, ...]] = {
@@ -125,7 +126,7 @@ def _from_csv(path: Path, mapping: Mapping[str, str]) -> Imported:
             texts = {name: row.values[headings.index(theirs)].strip() for name, theirs in found.items()}
             rows.append(Row(row.line, {name: _cell(name, text) for name, text in texts.items() if text}, ""))
     if problems:
-        raise InputError(problems)
+        raise InputError(at_most(problems))
     left = [
         Problem(f"{path}:1", f"column '{name}' is not taken over", "--map FIELD=COLUMN takes it")
         for name in headings
@@ -197,7 +198,7 @@ class _Promptfoo:
     def _names(self, tests: Sequence[Any], at: Loc) -> dict[str, str]:
         """Field → variable, over the variables of all tests."""
         names = dict.fromkeys(
-            name for test in tests for name in (_part(test, "vars") or {}) if isinstance(name, str)
+            name for test in tests if isinstance(vars := _part(test, "vars"), dict) for name in vars
         )
         if len(names) == 1 and "question" not in self.mapping:
             return {"question": next(iter(names))}
@@ -228,7 +229,11 @@ class _Promptfoo:
     def _rest(self, test: Mapping[str, Any], loc: Loc, case: dict[str, Any]) -> None:
         if isinstance(about := test.get("description"), str) and about.strip():
             case["metadata"] = {"description": about}
-        for index, check in enumerate(test.get("assert") or []):
+        checks = test.get("assert") or []
+        if not isinstance(checks, list):
+            self._leave((*loc, "assert"), "'assert'", "it is no list")
+            checks = []
+        for index, check in enumerate(checks):
             if reason := _take(check, case):
                 kind = check.get("type") if isinstance(check, dict) else check
                 self._leave((*loc, "assert", index), f"assert '{kind}'", reason)

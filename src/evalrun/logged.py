@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from evalrun.answers import Answers
 from evalrun.dataset import CSV_FIELDS, UNCATEGORIZED, Dataset, csv_value, folded_id, read_case
-from evalrun.digest import draw_digest, sha256_bytes, tagged, utf8
+from evalrun.digest import draw_digest, read_json, sha256_bytes, tagged, utf8
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.records import ABSENT, Case, Chunk, Context, Draw, Origin, Record
 from evalrun.registry import nearest
@@ -273,13 +273,11 @@ def _listed(found: Any) -> list[Any]:
     if not text.startswith("["):
         return [found]
     try:
-        value = json.loads(text)
+        value = read_json(text)
     except ValueError as fault:
-        if re.match(r'\[\s*["{]', text):
+        if re.match(r'\[\s*["{]', text) or "too deeply" in str(fault):
             raise ValueError(f"is not valid JSON: {fault}") from None
         return [found]  # a text that begins with a bracket, as "[1] …"
-    except RecursionError:
-        raise ValueError("is nested too deeply") from None
     return value if all(isinstance(item, str | dict) for item in value) else [found]
 
 

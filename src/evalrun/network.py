@@ -177,12 +177,17 @@ def _proxy(base_url: str) -> httpx.Proxy | None:
     found = proxy_of(base_url)
     if found is None:
         return None
-    if urlsplit(found).scheme not in ("http", "https"):
-        raise UnavailableError(
-            f"{base_url}: a proxy of kind '{urlsplit(found).scheme}' cannot be used",
-            "set HTTP_PROXY or HTTPS_PROXY to an http:// proxy, or NO_PROXY to this host",
-        )
-    return httpx.Proxy(found)
+    try:
+        kind, host = urlsplit(found).scheme, urlsplit(found).hostname
+        if kind in ("http", "https") and host:
+            return httpx.Proxy(found)
+    except (ValueError, httpx.InvalidURL):
+        kind = ""
+    what = f"of kind '{kind}'" if kind not in ("", "http", "https") else "without a host"
+    raise UnavailableError(
+        f"{base_url}: a proxy {what} cannot be used",
+        "set HTTP_PROXY or HTTPS_PROXY to an http:// proxy, or NO_PROXY to this host",
+    )
 
 
 def _unread(response: httpx.Response) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from evalrun.digest import read_json
 from evalrun.errors import UnavailableError
 from evalrun.http import Limits, Service
 
@@ -96,7 +97,7 @@ def read(body: Any, reply: Any) -> Found:
 
 def _json(url: str, response: httpx.Response) -> Any:
     try:
-        return response.json()
+        return read_json(response.content)
     except ValueError:
         raise UnavailableError(
             f"{url}: the reply is not JSON: {response.text[:80]!r}",
@@ -111,7 +112,7 @@ def _with(template: Any, question: str) -> Any:
 def missing_field(response: httpx.Response) -> Any:
     """The body that a FastAPI bot asks for with a 422: its one missing field, or None."""
     try:
-        detail = response.json()["detail"]
+        detail = read_json(response.content)["detail"]
         [path] = [item["loc"] for item in detail if item["type"] == "missing"]
         first, *keys = path
     except (ValueError, KeyError, TypeError):

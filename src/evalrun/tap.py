@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import json
 import re
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -22,6 +21,7 @@ from aiohttp.typedefs import Handler, Middleware
 from evalrun.addresses import join_url, shown_url
 from evalrun.aws import ResigningTransport
 from evalrun.cassette import Address, Cassette, CassetteTransport, RecordingMiss, Unstorable, addressed
+from evalrun.digest import read_json
 from evalrun.errors import UserError
 from evalrun.http import MISS_HEADER, PacedTransport, reason_of
 from evalrun.network import network, unreachable
@@ -129,7 +129,7 @@ class Tap:
         if not is_generation(path):
             return None
         try:
-            seed = asked(path, json.loads(raw)).seed
+            seed = asked(path, read_json(raw)).seed
         except ValueError:
             seed = None
         return self._seeds.get(seed, self.current) if seed is not None else self.current

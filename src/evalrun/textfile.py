@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 import zlib
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalrun.digest import is_deep
 from evalrun.errors import InputError, Problem
 
 MOST_UNPACKED = 256 * 1024 * 1024
@@ -129,7 +131,9 @@ def _unreadable(path: Path, fault: Exception) -> Problem:
 
 def json_lines(path: Path, text: str) -> Iterator[Row | Problem]:
     """The object on each line that is not blank, or what is wrong with the line."""
-    decoder = json.JSONDecoder(object_pairs_hook=_each_key_once, parse_constant=_no_constant)
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_each_key_once, parse_constant=_no_constant, parse_float=_finite
+    )
     for number, line in lines(text):
         try:
             value = decoder.decode(line)
@@ -139,7 +143,9 @@ def json_lines(path: Path, text: str) -> Iterator[Row | Problem]:
             reason = "nested too deeply" if isinstance(fault, RecursionError) else fault
             yield Problem(f"{path}:{number}", f"not valid JSON: {reason}")
         else:
-            if isinstance(value, dict):
+            if is_deep(value):
+                yield Problem(f"{path}:{number}", "not valid JSON: nested too deeply")
+            elif isinstance(value, dict):
                 yield Row(number, value, line)
             else:
                 yield Problem(f"{path}:{number}", "not an object", 'a line looks like {"id": "…", …}')
@@ -147,7 +153,7 @@ def json_lines(path: Path, text: str) -> Iterator[Row | Problem]:
 
 TABLES = (".csv", ".tsv")
 """Suffixes of files that are read as tables; all others hold an object a line."""
-_QUOTED = re.compile(r'"([^"]*(?:""[^"]*)*)"')
+_QUOTED = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"')  # possessive: else every pair is kept to go back to
 _PLAIN = {divider: re.compile(rf"[^{divider}\r\n]*") for divider in ",;\t"}
 _HEADINGS = 65536
 _DIVIDERS = {",": "comma", ";": "semicolon", "\t": "tab"}
@@ -178,7 +184,8 @@ def csv_rows(path: Path, text: str) -> tuple[tuple[str, ...], Iterator[Cells | P
     head = next(rows, None)
     if head is None or isinstance(head, Problem):
         raise InputError([head or Problem(str(path), "is empty", "the first line names the columns")])
-    return head.values, (_as_long(path, row, len(head.values), divider_of(path, text)) for row in rows)
+    divider = divider_of(path, text)
+    return head.values, (_as_long(path, row, len(head.values), divider) for row in rows)
 
 
 def _as_long(path: Path, row: Cells | Problem, headings: int, divider: str) -> Cells | Problem:
@@ -224,7 +231,7 @@ def csv_cells(path: Path, text: str) -> Iterator[Cells | Problem]:
             where = _place(path, (line, at - start + 1))
             yield Problem(where, "text behind a closing quote", "double a quote that is text")
             return
-        if values != [""]:
+        if len(values) > 1 or values[0].strip():
             yield Cells(places[0][0], tuple(values), tuple(places))
         values, places = [], []
         at = end.end() if end else len(text) + 1
@@ -245,3 +252,10 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text if len(text) <= 40 else text[:39] + '…'} is too large a number")
+    return number

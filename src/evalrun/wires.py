@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from evalrun.digest import read_json
+
 EVENT_STREAM = "application/vnd.amazon.eventstream"
 """Media type of Converse's streams. They are binary: a recording holds them as base64."""
 _VERSION = re.compile(r"/v[0-9][^/]*(/|\Z)")
@@ -101,9 +103,14 @@ def with_version(base_url: str) -> str:
 
 
 def text_of(content: bytes, media_type: str, encoding: str = "utf-8") -> str:
-    """The body of a reply as a recording holds it."""
-    binary = media_type == EVENT_STREAM
-    return base64.b64encode(content).decode() if binary else content.decode(encoding, "replace")
+    """The body of a reply as text, and as a recording holds it; UTF-8 where its encoding is none of text."""
+    if media_type == EVENT_STREAM:
+        return base64.b64encode(content).decode()
+    try:
+        text = content.decode(encoding, "replace")
+    except (LookupError, ValueError):
+        text = content.decode("utf-8", "replace")
+    return text
 
 
 def bytes_of(text: str, media_type: str) -> bytes:
@@ -119,7 +126,8 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """A count; what no count can be is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
 
 
 def _prompt(messages: Any) -> tuple[str, ...]:
@@ -138,7 +146,7 @@ def _content(message: Any) -> str:
 def _values(reply: str) -> Iterator[dict[str, Any]]:
     """The JSON objects of a reply: one, NDJSON lines, SSE events, or the events of a binary stream."""
     try:
-        value = json.loads(reply)
+        value = read_json(reply)
     except ValueError:
         for line in reply.split("\n"):
             text = line.removeprefix("data:").strip()
@@ -152,7 +160,7 @@ def _values(reply: str) -> Iterator[dict[str, Any]]:
 
 def _parsed(text: str | bytes) -> Iterator[dict[str, Any]]:
     try:
-        value = json.loads(text)
+        value = read_json(text)
     except ValueError:
         return
     if isinstance(value, dict):
@@ -282,7 +290,7 @@ def _converse_asked(path: str, body: dict[str, Any]) -> Asked:
 def _converse_seed(body: dict[str, Any]) -> int | None:
     """Converse has no seed of its own: one of the model's own fields, or one in the request's metadata."""
     told = _mapping(body.get("requestMetadata")).get("seed")
-    if isinstance(told, str) and told.isascii() and told.isdigit():
+    if isinstance(told, str) and told.isascii() and told.isdigit() and len(told) < 20:
         return int(told)
     return _whole(_mapping(body.get("additionalModelRequestFields")).get("seed"))
 

@@ -96,10 +96,15 @@ def unit_rows(raw: NDArray[Any], names: Sequence[str]) -> NDArray[np.int16]:
         RagbotError: a row that is zero or not finite.
     """
     wide = np.asarray(raw, dtype=np.float64)
-    lengths = np.sqrt((wide * wide).sum(axis=1))
-    for name, length in zip(names, lengths, strict=True):
-        if not np.isfinite(length) or length == 0:
-            raise RagbotError(f"the vector of '{name}' is {'zero' if length == 0 else 'not finite'}")
+    for name, row in zip(names, wide, strict=True):
+        if not np.isfinite(row).all() or not row.any():
+            raise RagbotError(f"the vector of '{name}' is {'not finite' if row.any() else 'zero'}")
+    with np.errstate(over="ignore", under="ignore"):
+        lengths = np.sqrt((wide * wide).sum(axis=1))
+    odd = ~((lengths > 1e-150) & (lengths < 1e150))  # squares that are no numbers any more
+    if odd.any():
+        wide = np.where(odd[:, None], wide / np.abs(wide).max(axis=1, keepdims=True), wide)
+        lengths = np.sqrt((wide * wide).sum(axis=1))
     rows: NDArray[np.int16] = np.rint(wide / lengths[:, None] * UNIT).astype(np.int16)
     return rows
 
@@ -173,7 +178,9 @@ def load(path: Path) -> Index:
         return Index(data["embedder"]["name"], dims, data["profile"], chunks, vectors)
     except FileNotFoundError as error:
         raise RagbotError("this profile has no index yet", REBUILD) from error
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+    except (
+        OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         raise RagbotError(f"{path}: not a readable index ({type(error).__name__})", REBUILD) from error
 
 

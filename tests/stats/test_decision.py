@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalrun import stats
-
-CASES = Path(__file__).parents[1] / "cases"
-
-
-def load(name: str) -> Any:
-    """A case file."""
-    return json.loads((CASES / name).read_text(encoding="utf-8"))
+from known import json_of, known
 
 
 def passes(x: int, n: int) -> list[list[float | None]]:
@@ -58,22 +50,40 @@ def test_which_limit_decides() -> None:
     )
 
 
-@pytest.mark.parametrize("case", load("th-03-equality.json")["cases"])
-def test_equality_holds(case: dict[str, Any]) -> None:
-    """A value that is the threshold but for rounding holds."""
-    scores = case.get("scores") or [1.0] * case["passes"] + [0.0] * (case["n"] - case["passes"])
-    value = sum(scores) / len(scores)
-    assert "holds" == stats.decide(bounds(value, value), case["min"], True)
+@known(
+    "TH-03",
+    json_of("th-03-equality.json")["cases"],
+    [{"passes": x, "n": n, "min": x / n} for n in (3, 7, 13, 30, 49, 97) for x in range(n + 1)],
+    [{"scores": [0.7, 0.8, 0.9], "min": 0.8}, {"scores": [0.3] * 3 + [0.1] * 7, "min": 0.16}],
+    [{"scores": [1 / 3] * 30, "min": 1 / 3}, {"scores": [0.1, 0.2] * 15, "min": 0.15}],
+)
+def test_equality_holds(given: list[dict[str, Any]]) -> None:
+    """A value that is the threshold but for rounding holds, from below and from above."""
+    for case in given:
+        scores = case.get("scores") or [1.0] * case["passes"] + [0.0] * (case["n"] - case["passes"])
+        value = sum(scores) / len(scores)
+        for at_least in (True, False):
+            assert "holds" == stats.decide(bounds(value, value), case["min"], at_least)
 
 
-def test_mean_decides_not_the_count() -> None:
-    """Scores are compared by the limit of their mean, .91 in .8 and up, not by how many reach .8."""
-    case = load("th-04-mean-vs-case.json")
-    values = [[score] for score in case["scores"]]
-    found = stats.gate_verdict(values, case["gate"]["mean_min"], estimator=stats.score_ci)
-    assert "undecided" == found.decision
-    assert 0.91 == pytest.approx(stats.score_ci(values).estimate)
-    assert stats.score_ci(values).low == found.pass_limit
+TH_04 = json_of("th-04-mean-vs-case.json")
+
+
+@known(
+    "TH-04",
+    (TH_04["scores"], TH_04["gate"]["mean_min"], 0.91, "undecided"),
+    ([0.79] * 40 + [1.0] * 40, 0.8, 0.895, "holds"),
+    ([1.0] * 60 + [0.0] * 20, 0.8, 0.75, "undecided"),
+    ([0.81] * 40 + [0.0] * 40, 0.8, 0.405, "fails"),
+)
+def test_mean_decides_not_the_count(given: tuple[list[float], float, float, str]) -> None:
+    """Scores are compared by the limit of their mean, not by how many of them reach the threshold."""
+    scores, least, mean, decision = given
+    values = [[score] for score in scores]
+    found = stats.gate_verdict(values, least, estimator=stats.score_ci)
+    assert decision == found.decision
+    assert mean == pytest.approx(stats.score_ci(values).estimate)
+    assert stats.score_ci(values).low == pytest.approx(found.pass_limit)
 
 
 def test_missing_counts_against_the_gate() -> None:
@@ -87,7 +97,7 @@ def test_missing_counts_against_the_gate() -> None:
 
 def test_denominator() -> None:
     """Eight of ten scored is no measurement at a coverage of .95; without that, the planned ten decide."""
-    outcomes = load("se-02-denominator.json")["outcomes"]
+    outcomes = json_of("se-02-denominator.json")["outcomes"]
     values: stats.Values = [[{"pass": 1.0, "fail": 0.0}.get(outcome)] for outcome in outcomes]
     assert "undecided" == stats.gate_verdict(values, 0.1).decision
     loose = stats.gate_verdict(values, 0.1, min_coverage=0)
@@ -98,7 +108,7 @@ def test_denominator() -> None:
 
 def test_nothing_to_decide() -> None:
     """A category without rows, or with errors only, is undecided; two questions are too few."""
-    case = load("se-05-empty-category.json")
+    case = json_of("se-05-empty-category.json")
     found = {
         name: stats.gate_verdict(
             [[{"pass": 1.0, "fail": 0.0}.get(outcome)] for outcome in outcomes], case["gates"][name]

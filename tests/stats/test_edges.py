@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalrun import stats
+from known import json_of, known
 
-CASES = Path(__file__).parents[1] / "cases"
 Estimator = Callable[[stats.Values, float], stats.Interval]
 ESTIMATORS: list[Estimator] = [stats.rate_ci, stats.score_ci, stats.mean_t_ci]
-
-
-def load(name: str) -> Any:
-    """A case file."""
-    return json.loads((CASES / name).read_text(encoding="utf-8"))
 
 
 def interval(found: stats.Interval) -> tuple[float | None, float | None, float | None, str | None]:
@@ -47,11 +40,21 @@ def test_a_gate_never_imports_scipy_stats() -> None:
     assert "False\n" == done.stdout
 
 
-@pytest.mark.parametrize("case", load("st-01-wilson-bounds.json")["cases"])
-def test_wilson_values(case: dict[str, Any]) -> None:
-    """Small counts have the limits of the textbook."""
-    found = stats.wilson_ci(case["x"], case["n"])
-    assert case["expect"] == pytest.approx([found.low, found.high], abs=5e-5)
+@known(
+    "ST-01",
+    [(case["x"], case["n"], *case["expect"]) for case in json_of("st-01-wilson-bounds.json")["cases"]],
+    [(0, 1, 0, 0.7935), (2, 2, 0.3424, 1), (0, 3, 0, 0.5615)],
+    [(1, 1000, 0.0002, 0.0056), (999, 1000, 0.9944, 0.9998), (500, 1000, 0.4691, 0.5309)],
+    [(0, 10**9, 0, 0), (10**9, 10**9, 1, 1)],
+)
+def test_wilson_values(given: list[tuple[int, int, float, float]]) -> None:
+    """Counts have the limits of the textbook, none of them a hair outside of [0, 1]."""
+    for x, n, low, high in given:
+        found = stats.wilson_ci(x, n)
+        assert [low, high] == pytest.approx([found.low, found.high], abs=5e-5)
+        assert found.low is not None
+        assert found.high is not None
+        assert 0 <= found.low <= found.high <= 1
 
 
 def test_wilson_stays_inside() -> None:
@@ -64,27 +67,40 @@ def test_wilson_stays_inside() -> None:
             assert 0 <= found.low <= x / n <= found.high <= 1
 
 
-def test_wilson_of_nothing() -> None:
-    """No questions give no interval; impossible counts are refused."""
-    for case in load("st-02-wilson-zero.json")["cases"]:
+@known(
+    "ST-02",
+    [(case["x"], case["n"], case["expect"]) for case in json_of("st-02-wilson-zero.json")["cases"]],
+    [(6, 5, "error"), (0, -1, "error"), (-1, -1, "error"), (10**9 + 1, 10**9, "error")],
+    [(0.5, 2, "error"), (1, 2.0, "error"), (float("nan"), 2, "error"), (1, float("inf"), "error")],
+)
+def test_wilson_of_nothing(given: list[tuple[Any, Any, str | None]]) -> None:
+    """No questions give no interval; impossible counts, and what is no count, are refused."""
+    for x, n, expected in given:
         for method in (stats.wilson_ci, stats.clopper_pearson_ci):
-            if case["expect"] == "error":
-                with pytest.raises(ValueError, match="successes"):
-                    method(case["x"], case["n"])
+            if expected == "error":
+                with pytest.raises(ValueError, match=r"successes|n must"):
+                    method(x, n)
             else:
-                assert (None, None, None, "no_data") == interval(method(case["x"], case["n"]))
+                assert (None, None, None, "no_data") == interval(method(x, n))
 
 
-def test_degenerate_ends() -> None:
+@known(
+    "ST-03",
+    [(case["x"], case["n"], *case["expect"]) for case in json_of("st-03-degenerate-ends.json")["cases"]],
+    [(0, 2, 0, 0.6576), (2, 2, 0.3424, 1), (0, 20, 0, 0.1611)],
+    [(0, 200, 0, 0.0188), (200, 200, 0.9812, 1), (0, 100, 0, 0.0370)],
+)
+def test_degenerate_ends(given: list[tuple[int, int, float, float]]) -> None:
     """None or all of n is not certainty, and fewer questions are less certain."""
     width = {}
-    for case in load("st-03-degenerate-ends.json")["cases"]:
-        found = stats.wilson_ci(case["x"], case["n"])
-        assert found.low is not None
-        assert found.high is not None
-        assert case["expect"] == pytest.approx([found.low, found.high], abs=5e-5)
-        width[case["x"], case["n"]] = found.high - found.low
-    assert width[0, 6] > width[0, 40]
+    for x, n, low, high in given:
+        for method in (stats.wilson_ci, lambda x, n: stats.rate_ci([[float(i < x)] for i in range(n)])):
+            found = method(x, n)
+            assert found.low is not None
+            assert found.high is not None
+            assert [low, high] == pytest.approx([found.low, found.high], abs=5e-5)
+            width[n] = found.high - found.low
+    assert sorted(width.values(), reverse=True) == [width[n] for n in sorted(width)]
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 35, 1000])
@@ -130,14 +146,14 @@ def test_missing_draws_are_left_out() -> None:
 
 def test_missing_scores_are_not_zero() -> None:
     """The mean over three scores and a failed judge call is over three."""
-    case = load("se-03-error-score.json")
+    case = json_of("se-03-error-score.json")
     found = stats.score_ci([[score] for score in case["scores"]])
     assert (case["expect"]["mean"], case["expect"]["n"]) == (pytest.approx(found.estimate), found.n)
 
 
 def test_not_a_number_is_refused() -> None:
     """NaN names its question and draw; without it the mean is that of the rest."""
-    case = load("se-04-nan.json")
+    case = json_of("se-04-nan.json")
     values = [[score] for score in case["scores"]]
     with pytest.raises(ValueError, match="question 2, draw 0: nan is not a number"):
         stats.score_ci(values)

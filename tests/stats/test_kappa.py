@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from evalrun import stats
-
-CASES = Path(__file__).parents[1] / "cases"
+from known import known, lines_of
 
 
 def interval(found: stats.Interval) -> tuple[float | None, float | None, float | None, str | None]:
@@ -21,18 +18,20 @@ def interval(found: stats.Interval) -> tuple[float | None, float | None, float |
     return found.estimate, found.low, found.high, found.reason
 
 
-def test_one_class_only() -> None:
-    """Where both sides know one category only, agreement is 1 of 12 labels and kappa undefined, never NaN."""
-    lines = (CASES / "st-04-single-class.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    table = stats.contingency([row["judge"] for row in rows], [row["human"] for row in rows])
+ST_04 = [(row["human"], row["judge"]) for row in lines_of("st-04-single-class.jsonl")]
+
+
+@known("ST-04", ST_04, [(True, True)], [(True, True)] * 500, [(False, False)] * 2)
+def test_one_class_only(given: list[tuple[bool, bool]]) -> None:
+    """Where both sides know one category only, agreement is 1 and kappa undefined, never NaN."""
+    table = stats.contingency([judge for _, judge in given], [human for human, _ in given])
     found = stats.cohen_kappa(table)
     assert (None, None, 1.0, "single_category") == (found.kappa, found.se, found.observed, found.reason)
-    assert (None, None, None, "single_category", 12) == (
+    assert (None, None, None, "single_category", len(given)) == (
         *interval(stats.kappa_ci(table)),
         stats.kappa_ci(table).n,
     )
-    alpha = stats.krippendorff_alpha([[row["judge"], row["human"]] for row in rows])
+    alpha = stats.krippendorff_alpha([[judge, human] for human, judge in given])
     assert (None, "single_category") == (alpha.alpha, alpha.reason)
     assert 1.0 == stats.gwet_ac1(table).coefficient
 

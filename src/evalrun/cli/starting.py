@@ -154,12 +154,13 @@ def _words(line: str) -> tuple[str, ...]:
 
 
 def _template(request: str | None) -> Any:
+    from evalrun.digest import read_json
     from evalrun.errors import UserError
 
     if request is None:
         return None
     try:
-        template = json.loads(request)
+        template = read_json(request)
     except ValueError as fault:
         raise UserError(f"--request: not valid JSON: {fault}", _REQUEST) from None
     if '"{question}"' not in json.dumps(template):

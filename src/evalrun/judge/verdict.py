@@ -15,7 +15,10 @@ from typing import Any
 from evalrun.judge.rubric import Rubric
 
 _THINK = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-_INSIDE = re.compile(r"(?:[\[,{]|[\"']\s*:)\s*\Z")
+_OPENING = re.compile(r"[\[{]")
+_SOLID = re.compile(r"\S")
+_MOST_FAILED = 2_000
+"""Each costs as much time as the text before it is long, since Python's decoder counts its lines."""
 _YES_NO = {"yes": True, "no": False, "true": True, "false": False}
 
 
@@ -104,19 +107,48 @@ def _one_object(text: str, required: list[str]) -> dict[str, Any]:
 
 def _values(text: str) -> Iterator[Any]:
     """The JSON objects and arrays of ``text`` that are no part of another value."""
-    decoder, position = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant), 0
-    while opening := re.compile(r"[\[{]").search(text, position):
+    decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+    position = end = failed = 0
+    while opening := _OPENING.search(text, position):
         start = opening.start()
         try:
             value, position = decoder.raw_decode(text, start)
         except json.JSONDecodeError:
-            position = start + 1
+            position, failed = start + 1, failed + 1
+            if failed > _MOST_FAILED:
+                raise _Fault(f"more than {_MOST_FAILED:,} brackets that begin no JSON") from None
             continue
-        if isinstance(value, dict) and (
-            _INSIDE.search(text[:start]) or text[position:].lstrip()[:1] in (",", "]", "}")
-        ):
+        _no_end_of_thinking(text[end:start])
+        end = position
+        if isinstance(value, dict) and _is_inside(text, start, position):
             raise _Fault("an object inside something that is no JSON")
         yield value
+    _no_end_of_thinking(text[end:])
+
+
+def _is_inside(text: str, start: int, end: int) -> bool:
+    """Whether what stands around an object makes it a part of something: of a list, or behind a name."""
+    follows = _SOLID.search(text, end)
+    if follows and follows[0] in ",]}":
+        return True
+    before = _last_solid(text, start)
+    if before >= 0 and text[before] == ":":
+        before = _last_solid(text, before)
+        return before >= 0 and text[before] in "\"'"
+    return before >= 0 and text[before] in "[,{"
+
+
+def _last_solid(text: str, end: int) -> int:
+    """Where the last character before ``end`` stands that is no space; -1 without one."""
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end - 1
+
+
+def _no_end_of_thinking(between: str) -> None:
+    """Some servers leave out where a think block begins: then what stands before its end is a draft."""
+    if "</think>" in between:
+        raise _Fault("a think block that nothing opens")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

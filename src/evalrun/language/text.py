@@ -14,6 +14,8 @@ _QUOTES = str.maketrans(
         "’": "'",
         "‚": "'",
         "‛": "'",
+        "ʼ": "'",
+        "′": "'",
         "´": "'",
         "`": "'",
         "“": '"',
@@ -31,7 +33,8 @@ _SENTENCE_END = re.compile(rf"{_ABBREVIATION}(?<=[.!?…])[\"')\]]*\s+|\n+|\s*;\
 
 def straight(text: str) -> str:
     """NFKC, straight quotes and dashes, single spaces; case and line breaks are kept."""
-    text = unicodedata.normalize("NFKC", text).translate(_QUOTES).translate(_DASHES)
+    # Quotes first: NFKC makes a space and a mark of its own of the accent that some keyboards have for one.
+    text = unicodedata.normalize("NFKC", text.translate(_QUOTES)).translate(_QUOTES).translate(_DASHES)
     return re.sub(r"[^\S\n]+", " ", text).strip()
 
 

@@ -273,8 +273,10 @@ def distinct(texts: Iterable[str]) -> list[str]:
 
 def _numbered(names: list[str]) -> list[str]:
     seen: Counter[str] = Counter()
+    taken: set[str] = set()
     for place, name in enumerate(names):
-        seen[name] += 1
-        if seen[name] > 1:
-            names[place] = f"{name} ({seen[name]})"
+        while names[place].casefold() in taken:  # a text may look like another one with its number
+            seen[name] += 1
+            names[place] = f"{name} ({seen[name] + 1})"
+        taken.add(names[place].casefold())
     return names

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from evalrun.digest import read_json
 from evalrun.errors import UnavailableError
 from evalrun.http import Watch
 from evalrun.process import Process
@@ -192,8 +193,8 @@ class Command(Target):
 
     def _take(self, process: Process, line: bytes) -> None:
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
+            value = read_json(line)
+        except ValueError:
             value = None
         if not isinstance(value, dict):
             process.note(line + b"\n" if line.strip() else b"")

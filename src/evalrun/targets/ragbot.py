@@ -8,6 +8,7 @@ import httpx
 from pydantic import BaseModel, Field, ValidationError
 
 from evalrun.addresses import BotUrl
+from evalrun.digest import read_json
 from evalrun.errors import UnavailableError
 from evalrun.http import Service, Watch
 from evalrun.network import network
@@ -74,7 +75,7 @@ class Ragbot(Target):
         if response.status_code != 200:
             raise _refused("/about", response)
         try:
-            value = response.json()
+            value = read_json(response.content)
         except ValueError:
             raise BadReply("/about: the reply is not JSON", "is it a ragbot that listens there?") from None
         return value if isinstance(value, dict) else {}

@@ -6,7 +6,9 @@ that finds answer and contexts in a reply. How a request gets to the bot belongs
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
@@ -15,7 +17,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 from pydantic import Field, ValidationInfo, field_validator
 
-from evalrun.digest import utf8
+from evalrun.digest import read_json, utf8
 from evalrun.provenance import AnswerMatch, Cut, Rule
 from evalrun.records import Case, Chunk, Context, Reply
 from evalrun.registry import nearest
@@ -232,13 +234,20 @@ def _chunk(number: int, item: Any, named: bool) -> Chunk:
     name = item["id"] if named else number
     if isinstance(name, dict | list):
         raise BadReply(f"context {number} has an id that is no text: {shown(name)}")
-    similarity = item.get("similarity")
-    known = isinstance(similarity, int | float) and not isinstance(similarity, bool)
     return Chunk(
         id=utf8(str(name)).decode(),
         text=utf8(item["text"]).decode(),
-        similarity=similarity if known else None,
+        similarity=_similarity(item.get("similarity")),
     )
+
+
+def _similarity(value: Any) -> float | None:
+    """A finite number, or nothing: what a bot says of it decides nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    with contextlib.suppress(OverflowError):
+        return float(value) if math.isfinite(value) else None
+    return None
 
 
 def may_have_ids(expression: str) -> bool:
@@ -272,28 +281,38 @@ def body_values(text: str, media_type: str) -> tuple[list[Any], bool]:
     Raises:
         BadReply: it is none of these.
     """
+    text = text.removeprefix("\ufeff")
     if media_type == "text/event-stream" or text.startswith(("data:", "event:", ":")):
         return list(_events(text)), True
     try:
-        return [json.loads(text)], False
-    except (ValueError, RecursionError):
+        return [read_json(text)], False
+    except ValueError:
         pass
     try:
-        return [json.loads(line) for line in text.split("\n") if line.strip()], True
-    except (ValueError, RecursionError):
+        return [read_json(line) for line in text.split("\n") if line.strip()], True
+    except ValueError:
         raise BadReply(f"the reply is no JSON: {text[:_SHOWN]!r}") from None
 
 
 def _events(text: str) -> Iterator[Any]:
-    """The data of server-sent events, as JSON where it is that, else as text."""
-    for block in re.split(r"\r\n\r\n|\n\n|\r\r", text):
-        lines = re.split(r"\r\n|\n|\r", block)
-        data = "\n".join(line[5:].removeprefix(" ") for line in lines if line.startswith("data:"))
-        if any(line.replace(" ", "") == "event:error" for line in lines):
+    """The data of server-sent events, as JSON where it is that, else as text.
+
+    Lines end as they like, and an empty one ends an event
+    (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream); the last event
+    counts also where the stream stops before that.
+    """
+    event: list[str] = []
+    for line in (*re.split(r"\r\n|\n|\r", text), ""):
+        if line:
+            event.append(line)
+            continue
+        data = "\n".join(one[5:].removeprefix(" ") for one in event if one.startswith("data:"))
+        if any(one.replace(" ", "") == "event:error" for one in event):
             raise BadReply(f"the stream holds an error: {data[:_SHOWN]}")
+        event = []
         if not data or data == _DONE:
             continue
         try:
-            yield json.loads(data)
-        except (ValueError, RecursionError):
+            yield read_json(data)
+        except ValueError:
             yield data

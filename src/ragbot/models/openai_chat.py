@@ -128,15 +128,16 @@ def _choice(value: dict[str, Any]) -> dict[str, Any]:
 
 def _said(value: dict[str, Any]) -> str:
     choice = _choice(value)
-    message = choice.get("message") or choice.get("delta") or {}
-    text = message.get("content") or message.get("refusal")
+    message = choice.get("message") or choice.get("delta")
+    said = message if isinstance(message, dict) else {}
+    text = said.get("content") or said.get("refusal")
     return text if isinstance(text, str) else ""
 
 
 def _objects(parts: list[bytes]) -> list[dict[str, Any]]:
     try:
         values = [json.loads(part) for part in parts]
-    except ValueError:
+    except (ValueError, RecursionError):
         values = []
     return [value for value in values if isinstance(value, dict)]
 
