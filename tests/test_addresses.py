@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from evalrun.addresses import BotUrl, is_loopback, join_url, shown_url
+from evalrun.wires import with_version
 from fakes.servers import Json
-
-CASES = Path(__file__).parent / "cases"
-
-
-def case(name: str) -> Any:
-    """A case file."""
-    return json.loads((CASES / name).read_text("utf-8"))
+from known import json_of, known
 
 
-@pytest.mark.parametrize("known", case("nw-04-base-urls.json")["cases"])
-def test_a_path_is_joined_to_a_base_with_one_slash(known: Json) -> None:
-    """NW-04: a slash at the end changes nothing, a path of the base is kept, and none is made up."""
-    version = "" if known["base"].rstrip("/").endswith(("//h:1/v1", "/api/v1")) else "/v1"
-    path = version + case("nw-04-base-urls.json")["chat_path"]
-    assert known["url"] == join_url(known["base"], path)
+def urls(path: str, **bases: str) -> Json:
+    """Bases and what each becomes, as the file has them."""
+    return {"chat_path": path, "cases": [{"base": base, "url": url} for base, url in bases.items()]}
+
+
+PATH = "/chat/completions"
+
+
+@known(
+    "NW-04",
+    json_of("nw-04-base-urls.json"),
+    urls(PATH, **{"http://h/v1///": f"http://h/v1{PATH}", "http://[::1]:8/": f"http://[::1]:8/v1{PATH}"}),
+    urls(
+        PATH,
+        **{"https://h/v1beta/openai/": f"https://h/v1beta/openai{PATH}", "http://h": f"http://h/v1{PATH}"},
+    ),
+    urls(PATH, **{"http://v1:8": f"http://v1:8/v1{PATH}", "http://h/v10x": f"http://h/v10x{PATH}"}),
+)
+def test_a_path_is_joined_to_a_base_with_one_slash(given: Json) -> None:
+    """A slash at the end changes nothing, a path of the base is kept, and the version is added once."""
+    for one in given["cases"]:
+        assert one["url"] == join_url(with_version(one["base"]), given["chat_path"])
+        assert one["url"] == join_url(with_version(one["base"]) + "/", given["chat_path"].lstrip("/"))
 
 
 @pytest.mark.parametrize(

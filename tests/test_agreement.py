@@ -14,17 +14,12 @@ from evalrun.errors import ExitCode, UserError
 from evalrun.journal import RunFolder
 from evalrun.jsonl import pretty_json
 from evalrun.labels import load_labels
+from known import known, lines_of
 from labelled_runs import Row, labelled, write_all, write_labels
 from paired_runs import Outcomes, case, write_run
 
-CASES = Path(__file__).parent / "cases"
 REFUSED, ANSWERED = "over_refused", "grounded"
 GONE = "sha256:" + "0" * 64
-
-
-def lines(name: str) -> list[dict[str, Any]]:
-    """The lines of a case file."""
-    return [json.loads(line) for line in (CASES / name).read_text("utf-8").splitlines()]
 
 
 def measured(
@@ -64,10 +59,34 @@ def numbers(value: Any) -> Iterator[float]:
 # ---------------------------------------------------------------- matching
 
 
-def test_labels_and_run_of_different_ages(tmp_path: Path) -> None:
-    """ST-05: three labels meet their question, one of them was made for another answer and is left out."""
-    run_lines, label_lines = lines("st-05-run.jsonl"), lines("st-05-labels.jsonl")
-    asked = {f"q{number}": case(f"q{number}") for number in range(1, 10)}
+def answered(*rows: tuple[str, str]) -> list[dict[str, Any]]:
+    """Lines of a run: id and answer, all of which were refused."""
+    return [{"id": name, "answer": text, "judge": {"correctly_refused": True}} for name, text in rows]
+
+
+def read_by_people(*rows: tuple[str, str]) -> list[dict[str, Any]]:
+    """Lines of labels: id and the answer that was read, all refused."""
+    return [{"id": name, "answer": text, "correctly_refused": True} for name, text in rows]
+
+
+@known(
+    "ST-05",
+    (lines_of("st-05-run.jsonl"), lines_of("st-05-labels.jsonl"), ["q3"], ["q8", "q9"], ["q7"], 2),
+    (
+        answered(("q1", "A"), ("q2", "B."), ("q3", "c")),
+        read_by_people(("q1", "A"), ("q2", "B"), ("q3", "C")),
+        ["q2", "q3"], [], [], 1,
+    ),
+    (
+        answered(("q1", "caf\u00e9"), ("q2", "B"), ("q4", "D")),
+        read_by_people(("q1", "cafe\u0301"), ("q2", "B"), ("q9", "B"), ("q10", "D")),
+        ["q1"], ["q9", "q10"], ["q4"], 1,
+    ),
+)  # fmt: skip
+def test_labels_and_run_of_different_ages(given: Any, tmp_path: Path) -> None:
+    """Labels meet their question; one that was made for another answer is left out, by one letter too."""
+    run_lines, label_lines, stale, only_in_labels, only_in_run, n = given
+    asked = {f"q{number}": case(f"q{number}") for number in range(1, 11)}
     said = {True: REFUSED, False: ANSWERED}
     run = write_run(
         tmp_path / "run",
@@ -82,12 +101,14 @@ def test_labels_and_run_of_different_ages(tmp_path: Path) -> None:
     )
     labels = {line["id"]: line["correctly_refused"] for line in label_lines}
     found = agree(run, load_labels(write_labels(tmp_path / "l.jsonl", labelled(old, labels))))
-    assert (5, 3, 2) == (found.labelled, found.matched, found.n)
-    assert ["q3"] == [one.case for one in found.stale]
-    assert ["q8", "q9"] == [one.case for one in found.only_in_labels]
-    assert ("q7",) == found.only_in_run
-    assert 2 == found.agreement.count
-    assert any("1 of 5 labels were made for another answer" in note for note in found.notes)
+    matched = len(label_lines) - len(only_in_labels)
+    assert (len(label_lines), matched, n) == (found.labelled, found.matched, found.n)
+    assert stale == [one.case for one in found.stale]
+    assert only_in_labels == [one.case for one in found.only_in_labels]
+    assert tuple(only_in_run) == found.only_in_run
+    assert n == found.agreement.count
+    many = f"{len(stale)} of {len(label_lines)} labels were made for another answer"
+    assert any(many in note for note in found.notes)
 
 
 def test_nothing_matches(tmp_path: Path) -> None:
@@ -173,7 +194,7 @@ def test_the_story(tmp_path: Path) -> None:
 
 def test_one_class_only(tmp_path: Path) -> None:
     """ST-04: twelve equal labels on both sides agree fully, kappa is undefined, no NaN anywhere."""
-    rows = lines("st-04-single-class.jsonl")
+    rows = lines_of("st-04-single-class.jsonl")
     said = {True: REFUSED, False: ANSWERED}
     found = measured(
         tmp_path,

@@ -35,14 +35,9 @@ from evalrun.jsonl import packed
 from evalrun.network import network
 from evalrun.redaction import Redaction
 from fakes.servers import Handler, Json, scripted, serving
+from known import json_of, known
 
-CASES = Path(__file__).parent / "cases"
 A0, A1, B0 = Address("a", 0), Address("a", 1), Address("b", 0)
-
-
-def case(name: str) -> Any:
-    """A case file."""
-    return json.loads((CASES / name).read_text("utf-8"))
 
 
 class Refusing(httpx.AsyncBaseTransport):
@@ -112,7 +107,7 @@ def said(response: httpx.Response) -> str:
 
 def lines_of(path: Path, book: Book = "bot") -> list[Json]:
     """The lines of a book."""
-    return [json.loads(line) for line in (path / f"{book}.jsonl").read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in (path / f"{book}.jsonl").read_text("utf-8").split("\n") if line]
 
 
 def names(path: Path) -> list[str]:
@@ -141,82 +136,140 @@ def test_what_is_ignored_changes_no_key() -> None:
     assert old != exchange_key("POST", "/", chat("It was 2026-01-01."), 0, ignore)
 
 
-async def test_each_part_of_a_request_is_in_the_key_and_the_host_is_not(tmp_path: Path) -> None:
-    """CA-02: another model, prompt or parameter is a miss; the same request to another host is a hit."""
-    known = case("ca-02-key-parts.json")
+PARTS = json_of("ca-02-key-parts.json")
 
-    def request(parts: Json) -> Json:
-        messages = [
-            {"role": "system", "content": parts["system"]},
-            {"role": "user", "content": parts["prompt"]},
-        ]
-        options = {key: parts[key] for key in ("temperature", "seed", "max_tokens")}
-        return {"model": parts["model"], "messages": messages, "options": options}
 
+def with_parts(parts: Json) -> Json:
+    """A request's body."""
+    messages = [
+        {"role": "system", "content": parts["system"]},
+        {"role": "user", "content": parts["prompt"]},
+        *parts.get("more", []),
+    ]
+    options = {key: parts[key] for key in ("temperature", "seed", "max_tokens", "top_p") if key in parts}
+    return {"model": parts["model"], "messages": messages, "options": options}
+
+
+@known(
+    "CA-02",
+    PARTS,
+    {
+        "base": PARTS["base"],
+        "variants": [{"prompt": "P "}, {"prompt": "p"}, {"temperature": "0"}, {"seed": True}],
+    },
+    {
+        "base": PARTS["base"] | {"prompt": "é"},
+        "variants": [{"prompt": "e\u0301"}, {"more": [{"role": "user", "content": ""}]}, {"top_p": 0}],
+    },
+    {
+        "base": PARTS["base"] | {"path": "/api/chat"},
+        "variants": [{"path": "/v1/chat"}, {"path": "/api/generate"}, {"url": "http://[::1]:7/v1"}],
+    },
+)
+async def test_each_part_of_a_request_is_in_the_key_and_the_host_is_not(given: Any, tmp_path: Path) -> None:
+    """Another path, model, prompt or parameter is a miss; the same request to another host is a hit."""
+    base = given["base"]
+    path = base.get("path", "/api/chat")
     async with serving(says("first")) as url, desk(tmp_path, "record", url) as made:
-        await made.ask(A0, request(known["base"]))
-    async with desk(tmp_path, "replay", known["base"]["url"].removesuffix("/v1")) as made:
-        assert "first" == said(await made.ask(A0, request(known["base"])))
-    for variant in known["variants"]:
-        host = variant.get("url", known["base"]["url"]).removesuffix("/v1")
+        await made.ask(A0, with_parts(base), path)
+    async with desk(tmp_path, "replay", base["url"].removesuffix("/v1")) as made:
+        assert "first" == said(await made.ask(A0, with_parts(base), path))
+    for variant in given["variants"]:
+        host = variant.get("url", base["url"]).removesuffix("/v1")
         async with desk(tmp_path, "replay", host) as made:
+            asking = made.ask(A0, with_parts(base | variant), variant.get("path", path))
             if "url" in variant:
-                assert "first" == said(await made.ask(A0, request(known["base"] | variant)))
+                assert "first" == said(await asking)
             else:
                 with pytest.raises(RecordingMiss):
-                    await made.ask(A0, request(known["base"] | variant))
+                    await asking
 
 
 # ---------------------------------------------------------------- replay and record
 
 
-async def test_draws_keep_their_replies_and_a_new_one_costs_one_call(tmp_path: Path) -> None:
-    """CA-01: three calls when recorded; none when replayed, in the same places; one for a fourth draw."""
-    known = case("ca-01-draws.json")
-    body = chat(known["row"]["question"])
-    async with serving(says(*known["server_in_order"])) as url:
+CA_01 = json_of("ca-01-draws.json")
+
+
+@known(
+    "CA-01",
+    CA_01,
+    {"row": {"question": ""}, "draws": 1, "server_in_order": ["A", "B"]},
+    {"row": {"question": "Wer?"}, "draws": 4, "server_in_order": ["A", "A", "B", "A", "C"]},
+)
+async def test_draws_keep_their_replies_and_a_new_one_costs_one_call(given: Any, tmp_path: Path) -> None:
+    """A call a draw when recorded; none when replayed, in the same places; one for a draw more."""
+    body, draws, replies = chat(given["row"]["question"]), given["draws"], given["server_in_order"]
+    async with serving(says(*replies)) as url:
         async with desk(tmp_path, "record", url) as made:
-            cold = [said(await made.ask(Address("q1", draw), body)) for draw in range(known["draws"])]
-            assert 3 == made.cassette.calls
+            cold = [said(await made.ask(Address("q1", draw), body)) for draw in range(draws)]
+            assert draws == made.cassette.calls
         async with desk(tmp_path, "replay") as made:
-            warm = [said(await made.ask(Address("q1", draw), body)) for draw in (2, 0, 1)]
+            warm = [said(await made.ask(Address("q1", draw), body)) for draw in reversed(range(draws))]
             assert 0 == made.cassette.calls
         async with desk(tmp_path, "record", url) as made:
-            more = [said(await made.ask(Address("q1", draw), body)) for draw in range(4)]
+            more = [said(await made.ask(Address("q1", draw), body)) for draw in range(draws + 1)]
             assert 1 == made.cassette.calls
-    assert ["A", "B", "C"] == cold
-    assert ["C", "A", "B"] == warm
-    assert ["A", "B", "C", "D"] == more
+    assert replies[:draws] == cold == warm[::-1]
+    assert replies[: draws + 1] == more
 
 
-async def test_no_failure_is_stored(tmp_path: Path) -> None:
-    """CA-03: a 429, a 503 and a 200 that is only an error are passed on and forgotten; a reply is kept."""
-    known = case("ca-03-errors-not-cached.json")
-    got: list[tuple[int, bool]] = []
-    async with serving(scripted(known["server_in_order"])) as url:
-        for _ in range(known["runs"]):
+FINE: Json = {"status": 200, "json": {"answer": "fine"}}
+
+
+@known(
+    "CA-03",
+    json_of("ca-03-errors-not-cached.json")["server_in_order"],
+    [{"status": 500, "json": {"answer": "no"}}, {"status": 302}, {"status": 404, "body": "fine"}, FINE],
+    [{"json": {"error": {"message": "overloaded", "code": 529}}}, {"json": {"error": None}}, FINE],
+    [{"status": 408}, {"status": 425}, {"json": {"error": ""}}, {"status": 299, "json": {"answer": "fine"}}],
+)
+async def test_no_failure_is_stored(given: list[Json], tmp_path: Path) -> None:
+    """Whatever is no 2xx, and a 2xx that is only an error, is passed on and forgotten; a reply is kept."""
+    async with serving(scripted(given)) as url:
+        for number, expected in enumerate(given, start=1):
             async with desk(tmp_path, "record", url) as made:
                 reply = await made.ask(A0, chat("x"))
-                got.append((reply.status_code, (tmp_path / "bot.jsonl").exists()))
                 assert 1 == made.cassette.calls
-    assert [(429, False), (503, False), (200, False), (200, True)] == got
+            assert expected.get("status", 200) == reply.status_code
+            assert (number == len(given)) == (tmp_path / "bot.jsonl").exists()
     async with desk(tmp_path, "replay") as made:
         assert "fine" == (await made.ask(A0, chat("x"))).json()["answer"]
 
 
-async def test_identical_requests_of_one_draw_are_told_apart_by_their_order(tmp_path: Path) -> None:
-    """VC-03: a 429 is not stored; then A and B come back in order, and a third is a miss, not B once more."""
-    known = case("vc-03-sequence.json")
-    body = known["request"]["json"]
-    async with serving(scripted(known["recorded"])) as url, desk(tmp_path, "record", url) as made:
-        assert 429 == (await made.ask(A0, body)).status_code
-        made.transport.begin(A0)
-        for _ in range(known["draws"]):
-            await made.ask(A0, body)
+VC_03 = json_of("vc-03-sequence.json")
+FAILED: Json = {"status": 503, "headers": {"retry-after": "0"}}
+
+
+def answers(*texts: str) -> list[Json]:
+    """Replies of a bot."""
+    return [{"status": 200, "json": {"answer": text}} for text in texts]
+
+
+@known(
+    "VC-03",
+    (VC_03["request"] | {"path": "/api/chat"}, VC_03["recorded"]),
+    ({"path": "/v1/chat/completions", "json": {"question": "same"}}, [FAILED, FAILED, *answers("A")]),
+    ({"path": "/api/generate", "json": []}, [FAILED, *answers("A", "A", "B", "A")]),
+)
+async def test_identical_requests_of_one_draw_are_told_apart_by_their_order(
+    given: tuple[Json, list[Json]], tmp_path: Path
+) -> None:
+    """A failure is not stored; the replies come back in order, and a further one is a miss, not the last."""
+    request, recorded = given
+    replies = [one["json"]["answer"] for one in recorded if one["status"] == 200]
+    async with serving(scripted(recorded)) as url, desk(tmp_path, "record", url) as made:
+        for one in recorded[: -len(replies)]:
+            assert one["status"] == (await made.ask(A0, request["json"], request["path"])).status_code
+            made.transport.begin(A0)
+        for _ in replies:
+            await made.ask(A0, request["json"], request["path"])
     async with desk(tmp_path, "replay") as made:
-        assert ["A", "B"] == [(await made.ask(A0, body)).json()["answer"] for _ in range(2)]
+        assert replies == [
+            (await made.ask(A0, request["json"], request["path"])).json()["answer"] for _ in replies
+        ]
         with pytest.raises(RecordingMiss, match="the same request, asked once more"):
-            await made.ask(A0, body)
+            await made.ask(A0, request["json"], request["path"])
 
 
 async def test_a_new_attempt_counts_identical_requests_from_the_start(tmp_path: Path) -> None:
@@ -228,36 +281,76 @@ async def test_a_new_attempt_counts_identical_requests_from_the_start(tmp_path: 
         assert "B" == said(await made.ask(A0, chat("x")))
 
 
-async def test_a_replay_without_its_line_connects_to_nothing_and_writes_nothing(tmp_path: Path) -> None:
-    """VC-04: no folder, or no such line: an error that names file and request, no connection, no file."""
-    known = case("vc-04-replay-miss.json")
-    missing = tmp_path / known["cassette"]
-    with pytest.raises(RecordingError, match=r"does-not-exist\.json: no recording here"):
-        Cassette(missing, "replay")
+VC_04 = json_of("vc-04-replay-miss.json")
+
+
+@known(
+    "VC-04",
+    (VC_04["cassette"], VC_04["request"], []),
+    ("a b/ü.json", {"path": "/api/chat", "json": chat("new")}, ["bot.jsonl", "judge.jsonl", "source.json"]),
+    ("..", {"path": "/", "json": None}, ["judge.jsonl"]),
+)
+async def test_a_replay_without_its_line_connects_to_nothing_and_writes_nothing(
+    given: tuple[str, Json, list[str]], tmp_path: Path
+) -> None:
+    """No folder, an empty one, or files without this line: an error that names file and request, no
+    connection, and no file that was not there.
+    """
+    name, request, files = given
+    missing = tmp_path / "gone" / name
+    if name != "..":
+        with pytest.raises(RecordingError, match=re.escape(f"{missing}: no recording here")):
+            Cassette(missing, "replay")
     assert not missing.exists()
-    tmp_path.joinpath("empty").mkdir()
-    async with desk(tmp_path / "empty", "replay") as made:
+    folder = tmp_path / "there"
+    folder.mkdir()
+    for file in files:
+        (folder / file).write_text("{}" if file == "source.json" else "")
+    async with desk(folder, "replay") as made:
         with pytest.raises(RecordingMiss) as caught:
-            await made.ask(A0, known["request"]["json"], known["request"]["path"])
-    assert "no recording of /ask: never recorded" == caught.value.message
+            await made.ask(A0, request["json"], request["path"])
+    assert f"no recording of {request['path']}: never recorded" == caught.value.message
     assert "bot.jsonl" in caught.value.hint
-    assert [] == list((tmp_path / "empty").iterdir())
+    assert sorted(files) == sorted(path.name for path in folder.iterdir())
 
 
-async def test_a_compressed_reply_is_stored_as_text_and_replayed_as_it_was(tmp_path: Path) -> None:
-    """VC-02: what was unpacked once is not unpacked again."""
-    known = case("vc-02-gzip.json")["server"]
-    data = gzip.compress(json.dumps(known["json_gzipped"]).encode())
+VC_02 = json_of("vc-02-gzip.json")["server"]
+
+
+@known(
+    "VC-02",
+    (VC_02["headers"], gzip.compress(json.dumps(VC_02["json_gzipped"]).encode()), VC_02["json_gzipped"]),
+    (
+        VC_02["headers"] | {"content-encoding": "deflate"},
+        zlib.compress('{"answer": "\u2028 \U0001f600"}'.encode()),
+        {"answer": "\u2028 \U0001f600"},
+    ),
+    (
+        {"content-type": "application/json; charset=utf-16", "content-encoding": "gzip"},
+        gzip.compress('{"answer": "café"}'.encode("utf-16")),
+        {"answer": "café"},
+    ),
+    (
+        {"content-type": "application/json", "content-encoding": "identity"},
+        b'{"answer": "caf\\u00e9"}',
+        {"answer": "café"},
+    ),
+)
+async def test_a_compressed_reply_is_stored_as_text_and_replayed_as_it_was(
+    given: tuple[dict[str, str], bytes, Json], tmp_path: Path
+) -> None:
+    """What was unpacked once is not unpacked again, of whatever packing."""
+    headers, data, value = given
 
     async def handle(request: web.Request) -> web.Response:
-        return web.Response(body=data, headers=known["headers"])
+        return web.Response(body=data, headers=headers)
 
     async with serving(handle) as url, desk(tmp_path, "record", url) as made:
         live = await made.ask(A0, chat("x"))
     async with desk(tmp_path, "replay") as made:
         replayed = await made.ask(A0, chat("x"))
-    assert known["json_gzipped"] == live.json() == replayed.json()
-    assert known["json_gzipped"] == json.loads(lines_of(tmp_path)[0]["reply"])
+    assert value == live.json() == replayed.json()
+    assert value == json.loads(lines_of(tmp_path)[0]["reply"])
     assert live.headers["content-type"] == replayed.headers["content-type"] == "application/json"
     assert str(len(live.content)) == live.headers["content-length"] == replayed.headers["content-length"]
 
@@ -307,18 +400,33 @@ async def test_a_reply_in_another_encoding_keeps_its_letters(tmp_path: Path) -> 
         assert "é" == (await made.ask(A0, chat("x"))).text
 
 
-async def test_no_header_reaches_the_file(tmp_path: Path) -> None:
-    """VC-01: a key sent in a header is in no file: not when recorded, added to, or when lines are dropped."""
-    known = case("vc-01-header-secret.json")["requests"]
-    secret = "FAKE-KEY-1111"
+KEY = "FAKE-KEY-1111"
+
+
+def with_headers(**headers: str) -> list[Json]:
+    """Two requests that carry a key in these headers."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return [{"path": "/ask", "headers": named, "json": {"question": text}} for text in ("a", "b")]
+
+
+@known(
+    "VC-01",
+    json_of("vc-01-header-secret.json")["requests"],
+    with_headers(
+        Cookie=f"session={KEY}", Proxy_Authorization=f"Basic {base64.b64encode(KEY.encode()).decode()}"
+    ),
+    with_headers(X_Anything=KEY, Referer=f"http://u:{KEY}@h/", User_Agent=f"bot/{KEY}"),
+)
+async def test_no_header_reaches_the_file(given: list[Json], tmp_path: Path) -> None:
+    """A key sent in a header is in no file: not when recorded, added to, or when lines are dropped."""
 
     def clean() -> bool:
         data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-        texts = (secret.encode(), base64.b64encode(secret.encode())[:-4], b"Bearer", b"127.0.0.1")
+        texts = (KEY.encode(), base64.b64encode(KEY.encode())[:-4], b"Bearer", b"127.0.0.1")
         return bool(data) and not any(text in data for text in texts)
 
     async def send(made: Desk, number: int) -> httpx.Response:
-        request = known[number]
+        request = given[number]
         address = (A0, B0)[number]
         return await made.ask(address, request["json"], request["path"], **request["headers"])
 
@@ -331,7 +439,7 @@ async def test_no_header_reaches_the_file(tmp_path: Path) -> None:
             await send(made, 1)
         assert clean()
         async with desk(tmp_path, "record", url, refresh=True) as made:
-            await made.ask(A0, {"question": "c"}, "/api/chat", **known[0]["headers"])
+            await made.ask(A0, {"question": "c"}, "/api/chat", **given[0]["headers"])
             await send(made, 1)
         assert clean()
     async with desk(tmp_path, "replay") as made:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,8 @@ from evalrun.digest import canonical_json, tagged
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.records import Gate, Metric, Record
 from evalrun.registry import UnknownName
-from evalrun.yamlfile import load_yaml
-
-CASES = Path(__file__).parent / "cases"
+from evalrun.yamlfile import parse_yaml
+from known import json_of, known, text_of
 
 MINIMAL = "name: n\ndataset: d.jsonl\ntarget: {kind: fake, k: 5}\nscorers: [mrr]\n"
 FULL = """\
@@ -276,16 +277,24 @@ def test_a_name_that_is_no_folder_everywhere_is_refused(tmp_path: Path, name: st
     )  # fmt: skip
 
 
-def test_names_that_models_have_are_no_folders(tmp_path: Path) -> None:
-    """Of the names in the case file the one that is safe is taken."""
-    names = json.loads((CASES / "rs-05-names.json").read_text())["model_names"]
+@known(
+    "RS-05",
+    (json_of("rs-05-names.json")["model_names"], ["llama3_8b"]),
+    (["COM1", "lpt9.txt", "a\tb", "a\x00b", "..", ".", "q*", 'q"', "<q>", "q\u202e", "q1"], ["q1"]),
+    (
+        ["name ", "name", "na/../me", "\\\\host\\share", "C:", "aux", "é", "~", "quality-2"],
+        ["name", "quality-2"],
+    ),
+)
+def test_names_that_models_have_are_no_folders(given: tuple[list[str], list[str]], tmp_path: Path) -> None:
+    """Of the names in the case file the one that is safe is taken; so of those of devices and paths."""
     taken = []
-    for name in names:
+    for name in given[0]:
         try:
             taken.append(loaded(tmp_path, changed("name", json.dumps(name))).name)
         except InputError:
             continue
-    assert ["llama3_8b"] == taken
+    assert given[1] == taken
 
 
 @pytest.mark.parametrize("number", ["0", "-1"])
@@ -314,14 +323,26 @@ def test_zero_and_less_never_hang_a_run(tmp_path: Path, key: str, number: str) -
     assert problem.startswith(f"--set {key}={number}: '{key}' should be ")
 
 
-def test_the_zero_of_the_case_file_is_refused(tmp_path: Path) -> None:
+@known(
+    "CC-06",
+    (text_of("cc-06-zero.yaml"), "it is 0"),
+    (text_of("cc-06-zero.yaml").replace(": 0", ": -1"), "it is -1"),
+    (text_of("cc-06-zero.yaml").replace(": 0", ": -0"), "it is 0"),
+    (text_of("cc-06-zero.yaml").replace(": 0", ": -9999999999999999999"), "it is -9999999999999999999"),
+)
+def test_the_zero_of_the_case_file_is_refused(given: tuple[str, str], tmp_path: Path) -> None:
     """Its sampler.concurrency is our target.limits.concurrency."""
-    text = (CASES / "cc-06-zero.yaml").read_text()
-    ours = mapped(text, ("sampler:\n  concurrency", "  limits:\n    concurrency"))
-    assert ["5:18: 'target.limits.concurrency' should be at least 1 (it is 0)"] == refused(tmp_path, ours)
-    assert ["5:18: 'target.limits.concurrency' should be at least 1 (it is -1)"] == refused(
-        tmp_path, ours.replace("concurrency: 0", "concurrency: -1")
-    )
+    ours = mapped(given[0], ("sampler:\n  concurrency", "  limits:\n    concurrency"))
+    message = f"5:18: 'target.limits.concurrency' should be at least 1 ({given[1]})"
+    assert [message] == refused(tmp_path, ours)
+
+
+@pytest.mark.parametrize("number", ["0.5", "1e400", "true", '"4"', "1.5", "[]", ".inf", ".nan", "null"])
+def test_what_is_no_count_is_no_concurrency(tmp_path: Path, number: str) -> None:
+    """Neither a part of one, nor all there are, nor a word."""
+    base = FULL.replace("${KEY}", "k").replace("{concurrency: 8,", f"{{concurrency: {number},")
+    (problem,) = refused(tmp_path, base)
+    assert "'target.limits.concurrency' " in problem
 
 
 def mapped(text: str, *pairs: tuple[str, str]) -> str:
@@ -334,55 +355,188 @@ def mapped(text: str, *pairs: tuple[str, str]) -> str:
     return ours + "name: n\nscorers: [mrr]\n"
 
 
-def test_norway_stays_a_word(tmp_path: Path) -> None:
-    """A list of language codes and switches arrives as the words that stand there."""
-    text = (CASES / "ym-01-norway.yaml").read_text()
-    ours = mapped(text, ("languages:", "  launch:\n    command:"), ("categories:\n  - off\n  - work\n", ""))
+NORWAY = text_of("ym-01-norway.yaml")
+
+
+@known(
+    "YM-01",
+    (NORWAY, ["en", "no", "on"], ["off", "work"]),
+    (
+        NORWAY.replace("no, on", "NO, On, y, N, Yes, 1_000, 0o9, 08, 12:30:45, 2026-01-01"),
+        ["en", "NO", "On", "y", "N", "Yes", "1_000", "0o9", "12:30:45", "2026-01-01"],
+        ["off", "work"],
+    ),
+    (
+        NORWAY.replace("off", "OFF").replace("no, on", "!!str no"),
+        "tag !!str is not read here",
+        ["OFF", "work"],
+    ),
+    (NORWAY.replace("no, on", "false"), "should be text (it is false)", ["off", "work"]),
+    (NORWAY.replace("no, on", "~, 1e3"), "should be text (it is null)", ["off", "work"]),
+)
+def test_norway_stays_a_word(given: tuple[str, Any, list[str]], tmp_path: Path) -> None:
+    """A list of language codes and switches arrives as the words that stand there, or is refused."""
+    text, words, switches = given
+    ours = mapped(
+        text,
+        ("languages:", "  launch:\n    command:"),
+        (f"categories:\n  - {switches[0]}\n  - work\n", ""),
+    )
+    if isinstance(words, str):
+        assert words in refused(tmp_path, ours)[0]
+        return
+    if "08" in text:
+        assert ["5:50: 'target.launch.command.8' should be text (it is 8)"] == refused(tmp_path, ours)
+        ours = ours.replace(" 08,", "")
     config = loaded(tmp_path, ours)
     assert config.target.launch is not None
-    assert ("en", "no", "on") == config.target.launch.command
-    assert ["off", "work"] == load_yaml(CASES / "ym-01-norway.yaml").value["categories"]
+    assert tuple(words) == config.target.launch.command
+    assert switches == parse_yaml(text, tmp_path / "n.yaml").value["categories"]
 
 
-def test_a_duplicate_key_is_refused(tmp_path: Path) -> None:
-    """The threshold that stands twice decides nothing."""
-    text = (CASES / "ym-02-duplicate-key.yaml").read_text()
-    ours = mapped(text, ("threshold", "temperature"), ("small-judge", "ollama/small\n  rubric: r.yaml"))
-    assert ["8:3: key 'judge.temperature' stands twice, on lines 5 and 8"] == refused(tmp_path, ours)
+TWICE = text_of("ym-02-duplicate-key.yaml")
 
 
-def test_exponents_are_numbers(tmp_path: Path) -> None:
-    """A temperature and a timeout in exponent form arrive as numbers."""
-    text = (CASES / "ym-03-exponent.yaml").read_text()
-    ours = mapped(text, ("sampler:\n  temperature", "temperature"), ("  timeout_s: 6e1", ""))
-    ours = ours.replace("kind: fake", "kind: fake\n  limits: {timeout: 6e1}")
-    config = loaded(tmp_path, ours)
-    assert (0.1, 60) == (config.temperature, config.target.limits.timeout)
-
-
-def test_misspelt_keys_are_not_ignored(tmp_path: Path) -> None:
-    """The gate and the count that a slip would have switched off are both told."""
-    text = (CASES / "ym-04-typo-key.yaml").read_text()
+@known(
+    "YM-02",
+    (TWICE, "8:3: key 'judge.temperature' stands twice, on lines 5 and 8"),
+    (
+        TWICE.replace("  threshold: 0.1", '  "thres\\u0068old": 0.1'),
+        "8:3: key 'judge.temperature' stands twice, on lines 5 and 8",
+    ),
+    (
+        TWICE.replace("  threshold: 0.1", "judge: {threshold: 0.1}"),
+        "8:1: key 'judge' stands twice, on lines 4 and 8",
+    ),
+    (
+        TWICE.replace("  threshold: 0.1", "  limits: {timeout: 1, retries: 2, 'timeout': 3}"),
+        "8:36: key 'judge.limits.timeout' stands twice, on lines 8 and 8",
+    ),
+)
+def test_a_duplicate_key_is_refused(given: tuple[str, str], tmp_path: Path) -> None:
+    """The threshold that stands twice decides nothing, however the key is written and at whatever depth."""
     ours = mapped(
-        text, ("  faithful:\n    treshold", "  - metric: faithful\n    min_covrage"), ("samples", "draws"),
-        ("sampels", "drwas"),
-    )  # fmt: skip
-    assert ["6:5: unknown key 'gates.0.min_covrage'", "8:1: unknown key 'drwas'"] == refused(tmp_path, ours)
+        given[0],
+        ("threshold", "temperature"),
+        ("thres\\u0068old", "temp\\u0065rature") if "u0068" in given[0] else ("small", "small"),
+        ("small-judge", "ollama/small\n  rubric: r.yaml"),
+    )
+    assert [given[1]] == refused(tmp_path, ours)
 
 
-def test_an_unset_variable_is_found_before_any_request(tmp_path: Path) -> None:
-    """A header is never sent with a placeholder in it."""
-    text = (CASES / "ym-05-env-unset.yaml").read_text()
-    assert [
-        "5:20: 'target.headers.Authorization' needs the environment variable EVALRUN_TEST_KEY_UNSET,"
-        " which is not set"
-    ] == refused(tmp_path, mapped(text))
+def test_a_merge_key_may_bring_a_key_that_stands_there_too(tmp_path: Path) -> None:
+    """YM-02: it is no second one: the mapping's own wins."""
+    limits = "limits: {<<: {timeout: 9, retries: 1}, timeout: 3}"
+    found = loaded(tmp_path, MINIMAL.replace("k: 5", f"k: 5, {limits}")).target.limits
+    assert (3, 1) == (found.timeout, found.retries)
 
 
-def test_an_alias_bomb_is_refused(tmp_path: Path) -> None:
-    """The expanded size is counted before anything is built."""
-    text = (CASES / "ym-06-alias-bomb.yaml").read_text()
-    assert ["9:14: more than 20,000 values, aliases written out"] == refused(tmp_path, mapped(text))
+EXPONENT = text_of("ym-03-exponent.yaml")
+
+
+@known(
+    "YM-03",
+    (EXPONENT, 0.1, 60),
+    (EXPONENT.replace("1e-1", "1E-1").replace("6e1", "6.e+1"), 0.1, 60),
+    (EXPONENT.replace("1e-1", ".1e0").replace("6e1", "+0.6E2"), 0.1, 60),
+    (EXPONENT.replace("1e-1", "10e-2").replace("6e1", "0x3c"), 0.1, 60),
+)
+def test_exponents_are_numbers(given: tuple[str, float, float], tmp_path: Path) -> None:
+    """A temperature and a timeout in exponent form arrive as numbers."""
+    timeout = re.findall("timeout_s: (.*)", given[0])[0]
+    ours = mapped(given[0], ("sampler:\n  temperature", "temperature"), (f"  timeout_s: {timeout}", ""))
+    ours = ours.replace("kind: fake", f"kind: fake\n  limits: {{timeout: {timeout}}}")
+    config = loaded(tmp_path, ours)
+    assert given[1:] == (config.temperature, config.target.limits.timeout)
+
+
+SLIP = text_of("ym-04-typo-key.yaml")
+
+
+@known(
+    "YM-04",
+    (SLIP, "min_covrage", ["6:5: unknown key 'gates.0.min_covrage'", "8:1: unknown key 'drwas'"]),
+    (
+        SLIP.replace("sampels: 5", "target: {}\nlimits: {timeout: 3}").replace("target: {}\n", ""),
+        "min_covrage",
+        ["6:5: unknown key 'gates.0.min_covrage'", "8:1: unknown key 'limits'"],
+    ),
+    (
+        SLIP.replace("sampels: 5", "Draws: 5"),
+        "Min_coverage",
+        ["6:5: unknown key 'gates.0.Min_coverage'", "8:1: unknown key 'Draws'"],
+    ),
+    (
+        SLIP.replace("sampels: 5", '"draws ": 5\njudge: {modle: ollama/x, rubric: r.yaml, model: ollama/x}'),
+        "min-coverage",
+        [
+            "6:5: unknown key 'gates.0.min-coverage'",
+            "8:1: unknown key 'draws '",
+            "9:9: unknown key 'judge.modle'",
+        ],
+    ),
+)
+def test_misspelt_keys_are_not_ignored(given: tuple[str, str, list[str]], tmp_path: Path) -> None:
+    """The gate and the count that a slip would have switched off are both told; so is a misplaced key."""
+    text, slip, problems = given
+    ours = mapped(
+        text, ("  faithful:\n    treshold", f"  - metric: faithful\n    {slip}"), ("samples", "draws")
+    ).replace("sampels", "drwas")
+    found = refused(tmp_path, ours)
+    assert sorted(problems) == sorted(problem for problem in found if "unknown" in problem)
+
+
+UNSET = text_of("ym-05-env-unset.yaml")
+NAMED = "needs the environment variable EVALRUN_TEST_KEY_UNSET, which is"
+
+
+@known(
+    "YM-05",
+    (UNSET, f"5:20: 'target.headers.Authorization' {NAMED} not set"),
+    (
+        UNSET.replace("Bearer ", "").replace("}", "}${EVALRUN_TEST_KEY_UNSET}"),
+        f"5:20: 'target.headers.Authorization' {NAMED} not set",
+    ),
+    (
+        UNSET.replace('"', "'"),
+        f"5:20: 'target.headers.Authorization' {NAMED} set, but empty",
+    ),
+    (
+        UNSET.replace("${EVALRUN_TEST_KEY_UNSET}", "${}"),
+        "5:20: 'target.headers.Authorization' holds '${' without a variable name",
+    ),
+    (
+        UNSET.replace("${EVALRUN_TEST_KEY_UNSET}", "${EVALRUN TEST}"),
+        "5:20: 'target.headers.Authorization' holds '${' without a variable name",
+    ),
+)
+def test_an_unset_variable_is_found_before_any_request(given: tuple[str, str], tmp_path: Path) -> None:
+    """A header is never sent with a placeholder in it, nor empty."""
+    env = {"EVALRUN_TEST_KEY_UNSET": ""} if "empty" in given[1] else {}
+    assert [given[1]] == refused(tmp_path, mapped(given[0]), **env)
+
+
+BOMB = text_of("ym-06-alias-bomb.yaml")
+BOMB_HEAD = BOMB[: BOMB.index("  a:")]
+
+
+def bomb(step: str) -> str:
+    """Nine steps, each made of the one before it."""
+    steps = (f"  {name}: &{name} {step.format(before)}\n" for before, name in itertools.pairwise("abcdefghi"))
+    return BOMB_HEAD + "  a: &a {x: 1}\n" + "".join(steps)
+
+
+@known(
+    "YM-06",
+    (BOMB, "9:14: more than 20,000 value"),
+    (bomb("{{a: *{0}, b: *{0}, c: [*{0}, *{0}], d: *{0}, e: *{0}}}"), "10:28: more than 20,000 value"),
+    (bomb("{{<<: [*{0}, *{0}, *{0}, *{0}, *{0}, *{0}, *{0}, *{0}]}}"), "10:15: more than 20,000 value"),
+    (BOMB_HEAD + "  a: &a x\n  b: " + "[" * 60 + "*a" + "]" * 60, "6:54: nested deeper than 50 levels"),
+    (BOMB_HEAD + "  a: [" + "x, " * 25_000 + "]", "5:59974: more than 20,000 value"),
+)
+def test_an_alias_bomb_is_refused(given: tuple[str, str], tmp_path: Path) -> None:
+    """The expanded size is counted before anything is built: of lists, merge keys and mere nesting."""
+    assert [given[1]] == [problem[: len(given[1])] for problem in refused(tmp_path, mapped(given[0]))]
 
 
 def test_a_scorer_twice_is_refused(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from evalrun.dataset import Dataset, freeze, load_dataset
 from evalrun.errors import ExitCode, InputError, UserError
-from evalrun.records import Case, Message, Quote
-
-CASES = Path(__file__).parent / "cases"
+from evalrun.journal import RunFolder
+from evalrun.records import Case, Draw, Message, Quote
+from known import CASES, data_of, known
 
 
 def written(folder: Path, *rows: Any, name: str = "d.jsonl") -> Path:
@@ -126,50 +126,137 @@ def test_a_row_without_a_category_is_uncategorized(tmp_path: Path) -> None:
     assert "uncategorized" == load_dataset(written(tmp_path, row())).cases[0].category
 
 
-def test_a_byte_order_mark_changes_nothing() -> None:
-    """Two rows, and the first key is id."""
-    assert [("q1", "Where did Mara study?"), ("q2", "Which tools does Mara use?")] == [
-        (case.id, case.question) for case in load_dataset(CASES / "ds-01-bom.jsonl").cases
-    ]
+MARK = b"\xef\xbb\xbf"
 
 
-def test_unicode_separators_are_text() -> None:
-    """Three rows, the characters unchanged."""
-    assert ["first\u2028second", "a\u2029b", "c\x85d"] == [
-        case.question for case in load_dataset(CASES / "ds-02-unicode-separators.jsonl").cases
-    ]
+def as_file(folder: Path, data: bytes) -> Path:
+    """A dataset of these bytes: CSV where there is no brace in them."""
+    path = folder / ("d.jsonl" if b"{" in data else "d.csv")
+    path.write_bytes(data)
+    return path
 
 
-def test_crlf_blank_lines_and_no_last_newline_are_fine() -> None:
+@known(
+    "DS-01",
+    data_of("ds-01-bom.jsonl"),
+    MARK + b"\r\n" + data_of("ds-01-bom.jsonl").removeprefix(MARK).replace(b"\n", b"\r\n"),
+    MARK + b'"id",question\nq1,Where did Mara study?\nq2,Which tools does Mara use?\n',
+    MARK + b"question,id\nWhere did Mara study?,q1\r\nWhich tools does Mara use?,q2",
+)
+def test_a_byte_order_mark_changes_nothing(given: bytes, tmp_path: Path) -> None:
+    """Two rows, and the first key is id: before JSON, a blank line, a quoted heading; as without the mark."""
+    assert given.startswith(MARK)
+    marked = load_dataset(as_file(tmp_path, given)).cases
+    assert ["q1", "q2"] == [case.id for case in marked]
+    assert ["Where did Mara study?", "Which tools does Mara use?"] == [case.question for case in marked]
+    assert marked == load_dataset(as_file(tmp_path, given.removeprefix(MARK))).cases
+
+
+SEPARATORS = "\u2028|\u2029|\x85|\u00a0|\u200b|\ufeff"
+
+
+@known(
+    "DS-02",
+    (data_of("ds-02-unicode-separators.jsonl"), ["first\u2028second", "a\u2029b", "c\x85d"]),
+    (
+        f'{{"id": "q1", "question": "{SEPARATORS}", "tags": ["\u2028"], "metadata": {{"\x85": 1}}}}'.encode(),
+        [SEPARATORS],
+    ),
+    ("id,question\nq1,a\u2028b\nq2,\u2029c\nq3,d\x85\n".encode(), ["a\u2028b", "\u2029c", "d\x85"]),
+    ('id,question\r\nq1,"a\u2028\nb\x0bc\x0cd\x1ce"\r\n'.encode(), ["a\u2028\nb\x0bc\x0cd\x1ce"]),
+)
+def test_unicode_separators_are_text(given: tuple[bytes, list[str]], tmp_path: Path) -> None:
+    """Lines end at LF alone, in a dataset and in what a run writes of its questions and answers."""
+    data, questions = given
+    cases = load_dataset(as_file(tmp_path, data)).cases
+    assert questions == [case.question for case in cases]
+    folder = RunFolder(tmp_path / "run")
+    for case in cases:
+        folder.append("cases", case)
+        folder.append("draws", Draw(case=case.id, index=0, answer=case.question, error=case.question))
+    folder.close()
+    assert list(cases) == list(folder.cases())
+    assert questions == [draw.answer for draw in folder.draws()] == [draw.error for draw in folder.draws()]
+
+
+@known(
+    "DS-03",
+    (data_of("ds-03-crlf-blank-nofinal.jsonl"), [1, 3, 5]),
+    (
+        b' \t\r\n\n{"id": "q1", "question": "one"}  \r\n{"id": "q2", "question": "two"}\r\n'
+        b'\t{"id": "q3", "question": "three"}\r\n \r\n\t',
+        [3, 4, 5],
+    ),
+    (
+        b'{"id": "q1", "question": "one"}\n\r\n\r\n{"id": "q2", "question": "two"}\n\n'
+        b'{"id": "q3", "question": "three"}\r',
+        [1, 4, 6],
+    ),
+    (b"id,question\r\nq1,one\r\n\r\nq2,two\r\n\r\n\r\nq3,three", [2, 4, 7]),
+    (b"id,question\r\n\r\nq1,one\r\n  \r\nq2,two\r\nq3,three\r\n \t", [3, 5, 6]),
+)
+def test_crlf_blank_lines_and_no_last_newline_are_fine(
+    given: tuple[bytes, list[int]], tmp_path: Path
+) -> None:
     """Three rows, no CR left in a value, lines counted as they stand."""
-    dataset = load_dataset(CASES / "ds-03-crlf-blank-nofinal.jsonl")
+    data, lines = given
+    dataset = load_dataset(as_file(tmp_path, data))
     assert ["one", "two", "three"] == [case.question for case in dataset.cases]
-    assert {"q1": 1, "q2": 3, "q3": 5} == dataset.lines
-
-
-def test_any_script_is_read() -> None:
-    """Ids and questions hold what people write."""
-    (case,) = load_dataset(CASES / "tl-01-non-utf8.jsonl").cases
-    assert ("q✓", "Qué hace Mara? 😀 你好") == (case.id, case.question)
+    assert dict(zip(("q1", "q2", "q3"), lines, strict=True)) == dataset.lines
 
 
 # ---------------------------------------------------------------- what is refused
 
 
-def test_a_duplicate_id_names_both_lines() -> None:
-    """Before anything is asked, so that no answer overwrites another."""
-    assert ["3: id 'q1' stands twice, on lines 1 and 3"] == refused(CASES / "ds-04-duplicate-id.jsonl")
+@known(
+    "DS-04",
+    (data_of("ds-04-duplicate-id.jsonl"), "3: id 'q1' stands twice, on lines 1 and 3"),
+    (
+        b'\r\n{"id": "q1", "question": "one"}\r\n\r\n{"id": "\\u00711", "question": "two"}\r\n',
+        "4: id 'q1' stands twice, on lines 2 and 4",
+    ),
+    (
+        b'id,question\nq1,"one\nmore"\nq2,two\nq1,three\n',
+        "5: id 'q1' stands twice, on lines 2 and 5",
+    ),
+    (
+        '{"id": "\u00e9", "question": "one"}\n{"id": "e\u0301", "question": "two"}\n'.encode(),
+        "2: ids '\u00e9' (line 1) and 'e\u0301' (line 2) differ only in case or spaces",
+    ),
+)
+def test_a_duplicate_id_names_both_lines(given: tuple[bytes, str], tmp_path: Path) -> None:
+    """Before anything is asked, so that no answer overwrites another; however the id is written."""
+    assert [given[1]] == refused(as_file(tmp_path, given[0]))
 
 
-def test_a_bad_line_is_told_by_its_own_number() -> None:
-    """The fourth line of the file is line 4, with the column of the fault."""
-    assert ["4:34: not valid JSON: Expecting ',' delimiter"] == refused(CASES / "ds-05-bad-line-4.jsonl")
+GOOD_LINE = b'{"id": "q%d", "question": "one"}'
+
+
+@known(
+    "DS-05",
+    (data_of("ds-05-bad-line-4.jsonl"), ["4:34: not valid JSON: Expecting ',' delimiter"]),
+    (
+        b"\r\n" + GOOD_LINE % 1 + b"\r\n \r\n" + b'{"id": "q2", "question": "tw\r\n' + GOOD_LINE % 3,
+        ["4:26: not valid JSON: Unterminated string starting at"],
+    ),
+    (
+        b"\n" * 9 + GOOD_LINE % 1 + b"\n" + b'{"id": "q2", "question": "a\tb"}\n' + GOOD_LINE % 3 + b"}\n",
+        ["11:28: not valid JSON: Invalid control character at", "12:32: not valid JSON: Extra data"],
+    ),
+    (GOOD_LINE % 1 + b"\n\n" + b'{"id": "q2", "question": "\xff"}\n', ["3:27: not UTF-8 (byte 0xff)"]),
+    (
+        GOOD_LINE % 1 + b"\n" + b'{"id": "q2", "question": "two", "relevant_ids": {"a": NaN}}',
+        ["2: not valid JSON: NaN is not a number"],
+    ),
+)
+def test_a_bad_line_is_told_by_its_own_number(given: tuple[bytes, list[str]], tmp_path: Path) -> None:
+    """The fourth line of the file is line 4, with the column of the fault; blank lines and CR LF count."""
+    assert given[1] == refused(as_file(tmp_path, given[0]))
 
 
 def test_an_empty_dataset_is_refused() -> None:
     """Nothing asked is no success."""
-    path = CASES / "th-02-empty.jsonl"
-    assert ["holds no cases"] == refused(path)
+    assert ["holds no cases"] == refused(CASES / "th-02-empty.jsonl")
 
 
 def test_a_missing_dataset_is_refused(tmp_path: Path) -> None:

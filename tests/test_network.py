@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import ssl
 import subprocess
@@ -23,16 +22,11 @@ from evalrun.records import Case, Message
 from evalrun.targets import TARGETS, Setting
 from fakes import misbehaving
 from fakes.misbehaving import HEAD, Deed, doing, writes
-from fakes.servers import scripted, serving
+from fakes.servers import Json, scripted, serving
+from known import json_of, known
 
-CASES = Path(__file__).parent / "cases"
 QUICK = Limits(concurrency=4, timeout=60, retries=0)
 CASE = {"id": "a", "question": "?", "category": "known"}
-
-
-def case(name: str) -> Any:
-    """A case file."""
-    return json.loads((CASES / name).read_text("utf-8"))
 
 
 async def ok(request: web.Request) -> web.Response:
@@ -57,17 +51,25 @@ async def failing(url: str, limits: Limits = QUICK, method: str = "POST", **opti
 # ---------------------------------------------------------------- the network
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
-async def test_this_machine_is_reached_without_a_proxy(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NW-01: a proxy of the environment catches no call to 127.0.0.1, localhost or [::1]."""
-    known = case("nw-01-proxy.json")
-    for name, value in known["env"].items():
+NW_01 = json_of("nw-01-proxy.json")
+
+
+@known(
+    "NW-01",
+    NW_01,
+    {"env": {"http_proxy": "http://127.0.0.1:9", "NO_PROXY": ""}, "urls": ["http://LOCALHOST:{port}/ask"]},
+    {"env": {"ALL_PROXY": "socks5://127.0.0.1:9"}, "urls": ["http://127.0.0.1:{port}", *NW_01["urls"]]},
+    {"env": NW_01["env"], "urls": ["http://[0:0:0:0:0:0:0:1]:{port}/x/", "http://localhost:{port}/"]},
+)
+async def test_this_machine_is_reached_without_a_proxy(given: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy of the environment catches no call to 127.0.0.1, localhost or [::1]."""
+    for name, value in given["env"].items():
         monkeypatch.setenv(name, value)
-    host = "::1" if "::1" in known["urls"][number] else "127.0.0.1"
-    async with serving(ok, host) as url:
-        base = known["urls"][number].format(port=url.rpartition(":")[2]).removesuffix("/ask")
-        async with Service("bot", base, QUICK) as bot:
-            assert 200 == (await bot.call("POST", "/ask", {})).status_code
+    for address in given["urls"]:
+        async with serving(ok, "::1" if ":1]" in address else "127.0.0.1") as url:
+            base = address.format(port=url.rpartition(":")[2]).removesuffix("/ask")
+            async with Service("bot", base, QUICK) as bot:
+                assert 200 == (await bot.call("POST", "/ask", {})).status_code
 
 
 @pytest.mark.filterwarnings("ignore:.*proxy_auth:DeprecationWarning", "ignore:BasicAuth:DeprecationWarning")
@@ -106,24 +108,42 @@ def test_the_environment_names_the_proxy(monkeypatch: pytest.MonkeyPatch) -> Non
     assert None is proxy_of("http://127.0.0.1:8000")
 
 
-async def test_an_unknown_kind_of_proxy_stops_remote_calls_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NW-02: this machine is reached all the same; elsewhere one line says which kind cannot be used."""
-    monkeypatch.setenv("ALL_PROXY", case("nw-02-socks5h.json")["env"]["ALL_PROXY"])
-    for name in ("HTTP_PROXY", "http_proxy"):
+@known(
+    "NW-02",
+    json_of("nw-02-socks5h.json")["env"]["ALL_PROXY"],
+    "socks4a://127.0.0.1:9",
+    "ftp://127.0.0.1:9",
+    "127.0.0.1:9",
+    "://",
+    "http://[::1:9",
+    "http://127.0.0.1:port",
+    "http:",
+)
+async def test_an_unknown_kind_of_proxy_stops_remote_calls_only(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This machine is reached all the same; elsewhere one line says that the proxy cannot be used."""
+    for name in ("HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ALL_PROXY", given)
     async with serving(ok) as url, Service("bot", url, QUICK) as bot:
         assert 200 == (await bot.call("GET", "/ask")).status_code
-    with pytest.raises(UnavailableError, match="socks5h"):
+    with pytest.raises(UnavailableError, match="proxy") as caught:
         Service("bot", "http://bot.example.org", QUICK)
+    assert "\n" not in caught.value.message
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-async def test_localhost_is_found_on_either_address(host: str) -> None:
-    """NW-03: a server that listens on one kind of address only is reached by name."""
-    async with serving(ok, host) as url:
-        base = case("nw-03-localhost.json")["url"].format(port=url.rpartition(":")[2]).removesuffix("/ask")
-        async with Service("bot", base, QUICK) as bot:
-            assert 200 == (await bot.call("POST", "/ask", {})).status_code
+NW_03 = json_of("nw-03-localhost.json")["url"]
+
+
+@known("NW-03", NW_03, NW_03.replace("localhost", "LocalHost"), NW_03.replace("{port}/ask", "{port}//x/?"))
+async def test_localhost_is_found_on_either_address(given: str) -> None:
+    """A server that listens on one kind of address only is reached by name."""
+    for host in ("127.0.0.1", "::1"):
+        async with serving(ok, host) as url:
+            base = given.format(port=url.rpartition(":")[2]).removesuffix("/ask")
+            async with Service("bot", base, QUICK) as bot:
+                assert 200 == (await bot.call("POST", "/ask", {})).status_code
 
 
 async def test_localhost_without_a_server_names_what_was_tried() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +27,8 @@ from evalrun.provenance import (
 )
 from evalrun.records import Case, Chunk, Context, Exchange, Message
 from evalrun.wires import asked, output_of
+from known import json_of, known
 
-CASES = Path(__file__).parent / "cases"
 CASE = Case(id="talks", question="Where did you speak?", category="known")
 ONE, TWO, THREE = (Chunk(id=name, text=f"About {name}.") for name in ("one", "two", "three"))
 GRADED = Context.of((ONE, TWO))
@@ -169,13 +168,28 @@ def test_a_full_window_is_a_cut_prompt() -> None:
         whole(right, {"prompt_eval_count": 4096 - 64})
 
 
-def test_far_fewer_tokens_read_than_sent_is_a_cut_prompt() -> None:
-    """NW-06: 1026 tokens of a prompt of 24,000 characters: the model did not see the context."""
-    known = json.loads((CASES / "nw-06-context-cut.json").read_text("utf-8"))
-    sent = call("x" * known["prompt_chars"])
-    with pytest.raises(PromptCut, match="the model read 1026 tokens of a prompt of 24009 characters"):
-        whole(sent, known["reply"])
-    whole(sent, known["reply"] | {"prompt_eval_count": 2401})
+NW_06 = json_of("nw-06-context-cut.json")
+SAID = {"message": {"content": "ok"}, "done_reason": "stop"}
+
+
+@known(
+    "NW-06",
+    ("x" * NW_06["prompt_chars"], NW_06["reply"], 2401),
+    ("x" * 100_000, SAID | {"prompt_eval_count": 3900}, None),
+    ("日本" * 6_000, SAID | {"prompt_eval_count": 511}, 1300),
+    ("word " * 3_000, SAID | {"prompt_eval_count": 0}, 1600),
+)
+def test_far_fewer_tokens_read_than_sent_is_a_cut_prompt(given: tuple[str, Any, int | None]) -> None:
+    """Of a prompt of so many characters, in any script, so few tokens: the model did not see it."""
+    text, reply, enough = given
+    sent = call(text)
+    read = reply["prompt_eval_count"]
+    with pytest.raises(
+        PromptCut, match=f"the model read {read} tokens of a prompt of {len(text) + 9} characters"
+    ):
+        whole(sent, reply)
+    if enough is not None:
+        whole(sent, reply | {"prompt_eval_count": enough})
     whole(sent, {"message": {"content": "a server that counts nothing"}})
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +13,8 @@ from evalrun.records import Case, Chunk, Context, Draw, Judgement, Metric, Quote
 from evalrun.registry import UnknownName
 from evalrun.scorers import SCORERS, Scorer, all_metrics, build, score
 from evalrun.scorers.outcome import EVENTS
+from known import json_of, known
 
-CASES = Path(__file__).parent / "cases"
 CONTEXT = Context.of(
     (Chunk(id="talks", text="I spoke in Lyon in 2023."), Chunk(id="city", text="I live in Graz."))
 )
@@ -121,20 +119,30 @@ def test_a_quantity_may_be_any_number_but_must_be_one() -> None:
         assert "error" == only(score(one_value(value, "quantity"), sample(), per="draw")).status
 
 
-def test_a_scorer_that_returns_nan_spoils_no_mean() -> None:
-    """SE-04: the mean of the rest is 0.75 over four, with one error."""
+SE_04 = json_of("se-04-nan.json")
+
+
+@known(
+    "SE-04",
+    (SE_04["scores"], SE_04["expect"]["mean"], SE_04["expect"]["n"]),
+    ([math.inf, 0.5, -math.inf, 0.7, math.nan], 0.6, 2),
+    ([math.nan, True, 1.5, -0.5, 0.2], 0.6, 2),
+    ([math.nan, 10.0**300, 0.0, 1.0], 0.5, 2),
+)
+def test_a_scorer_that_returns_nan_spoils_no_mean(given: tuple[list[float], float, int]) -> None:
+    """What is no number in [0, 1] is an error of that score; the mean is of the rest."""
     from evalrun.summary import summarise
 
-    known = json.loads((CASES / "se-04-nan.json").read_text("utf-8"))
-    cases = [KNOWN.model_copy(update={"id": f"q{i}"}) for i in range(len(known["scores"]))]
+    values, mean, n = given
+    cases = [KNOWN.model_copy(update={"id": f"q{i}"}) for i in range(len(values))]
     lines = [
         only(score(one_value(value), sample(case), per="draw"))
-        for case, value in zip(cases, known["scores"], strict=True)
+        for case, value in zip(cases, values, strict=True)
     ]
     found = summarise(one_value(0).metrics, cases, lines, 1)[0]
-    assert found.value == pytest.approx(known["expect"]["mean"])
-    assert (known["expect"]["n"], known["expect"]["errors"]) == (found.n, found.failed)
-    assert {"scorer": 1} == found.failures
+    assert found.value == pytest.approx(mean)
+    assert (n, len(values) - n) == (found.n, found.failed)
+    assert {"scorer": len(values) - n} == found.failures
 
 
 def test_a_scorer_that_fails_loses_its_own_score_only() -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalrun import stats
-from evalrun.records import Bounds, Case, Estimate, Metric, Score, Status
+from evalrun.gates import decide
+from evalrun.records import Bounds, Case, Estimate, Gate, Metric, Score, Status
 from evalrun.summary import groups_of, summarise
+from known import json_of, known
 
-CASES = Path(__file__).parent / "cases"
 RATE = Metric(id="m", event="m", kind="rate", better="higher")
 SCORE = Metric(id="m", event="m", kind="score", better="higher")
 KNOWN = RATE.model_copy(update={"population": "answerable"})
@@ -53,40 +52,67 @@ def test_a_metric_is_estimated_where_it_counts() -> None:
     assert () == summarise([KNOWN], cases("c", expect="refuse"), [], 1)
 
 
-def test_errors_stay_in_the_plan_and_leave_the_rate() -> None:
-    """SE-02: planned 10, scored 8, failed 2, passed 6; the rate is of those scored, and the limits know."""
-    outcomes = json.loads((CASES / "se-02-denominator.json").read_text("utf-8"))["outcomes"]
-    asked = cases(*["a"] * len(outcomes))
-    found = whole(summarise([RATE], asked, [score(c, s) for c, s in zip(asked, outcomes, strict=True)], 1))
-    assert (10, 8, 2, 6, 8) == (found.planned, found.scored, found.failed, found.numerator, found.n)
-    assert found.value == pytest.approx(0.75)
-    assert found.coverage == pytest.approx(0.8)
-    assert {"service": 2} == found.failures
+@known(
+    "SE-02",
+    json_of("se-02-denominator.json")["outcomes"],
+    ["error"] * 6 + ["pass"] * 3 + ["fail"],
+    ["fail", "error"] * 10 + ["pass"],
+)
+def test_errors_stay_in_the_plan_and_leave_the_rate(given: list[Status]) -> None:
+    """Planned, scored, failed, passed: the rate is of those scored, limits and gate know the rest."""
+    asked, passed, failed = cases(*["a"] * len(given)), given.count("pass"), given.count("error")
+    found = whole(summarise([RATE], asked, [score(c, s) for c, s in zip(asked, given, strict=True)], 1))
+    scored = len(given) - failed
+    assert (len(given), scored, failed, passed, scored) == (
+        found.planned, found.scored, found.failed, found.numerator, found.n,
+    )  # fmt: skip
+    assert found.value == pytest.approx(passed / scored)
+    assert found.coverage == pytest.approx(scored / len(given))
+    assert {"service": failed} == found.failures
     assert found.bounds is not None
     assert found.low is not None
     assert found.bounds.lower < found.low
     assert found.high is not None
     assert found.bounds.upper > found.high
+    for limit in ({"min": 0.01}, {"max": 0.99}):
+        verdict = decide(Gate.model_validate({"metric": "m", "group": "all", **limit}), {("m", "all"): found})
+        assert "undecided" == verdict.decision
+        assert "coverage" in verdict.why
 
 
-def test_a_judge_error_is_no_score() -> None:
-    """SE-03: the mean of the three real ones, with one error beside it."""
-    known = json.loads((CASES / "se-03-error-score.json").read_text("utf-8"))
-    asked = cases(*["a"] * len(known["scores"]))
+SE_03 = json_of("se-03-error-score.json")
+
+
+@known(
+    "SE-03",
+    (SE_03["scores"], SE_03["expect"]["mean"]),
+    ([None, None, 0.0, 0.5, None], 0.25),
+    ([1.0] + [None] * 30 + [1.0], 1.0),
+    ([None, 0.3, 0.3, None, 0.0], 0.2),
+)
+def test_a_judge_error_is_no_score(given: tuple[list[float | None], float]) -> None:
+    """The mean of the real ones, with the errors beside it: neither 0 nor -1."""
+    values, mean = given
+    asked = cases(*["a"] * len(values))
     lines = [
         score(case, "error" if value is None else "number", value=value)
-        for case, value in zip(asked, known["scores"], strict=True)
+        for case, value in zip(asked, values, strict=True)
     ]
     found = whole(summarise([SCORE], asked, lines, 1))
-    assert found.value == pytest.approx(known["expect"]["mean"])
-    assert (known["expect"]["n"], known["expect"]["errors"]) == (found.n, found.failed)
+    assert found.value == pytest.approx(mean)
+    assert (len(values) - values.count(None), values.count(None)) == (found.n, found.failed)
 
 
-def test_a_group_with_nothing_in_it_has_no_number() -> None:
-    """SE-05: all errors: no rate, no limits, n = 0; no questions at all: no estimate."""
-    known = json.loads((CASES / "se-05-empty-category.json").read_text("utf-8"))["categories"]
+@known(
+    "SE-05",
+    json_of("se-05-empty-category.json")["categories"],
+    {"work": ["error", "pass"], "awards": [], "phone": ["error"]},
+    {"work": ["pass"], "awards": [], "phone": ["not_applicable"] * 3},
+)
+def test_a_group_with_nothing_in_it_has_no_number(given: dict[str, list[Status]]) -> None:
+    """All errors: no rate, no limits, n = 0, and a gate on it is undecided; no questions: no estimate."""
     asked, lines = list[Case](), list[Score]()
-    for name, outcomes in known.items():
+    for name, outcomes in given.items():
         made = [
             case.model_copy(update={"id": f"{name}{i}"})
             for i, case in enumerate(cases(*[name] * len(outcomes)))
@@ -98,7 +124,11 @@ def test_a_group_with_nothing_in_it_has_no_number() -> None:
     phone = found["phone"]
     assert (0, None, None, None) == (phone.n, phone.value, phone.low, phone.high)
     assert "no_data" == phone.reason
-    assert 0.5 == found["work"].value
+    work = [outcome for outcome in given["work"] if outcome in ("pass", "fail")]
+    assert work.count("pass") / len(work) == found["work"].value
+    for name in ("phone", "awards"):
+        gate = Gate(metric="m", group=name, min=0.5)
+        assert "undecided" == decide(gate, {("m", group): one for group, one in found.items()}).decision
 
 
 def test_draws_are_reduced_per_case_first() -> None:

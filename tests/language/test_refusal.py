@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evalrun.language import refusal_rule
-
-CASES = Path(__file__).parents[1] / "cases"
-
-
-def rows(name: str) -> list[tuple[str, bool]]:
-    lines = (CASES / name).read_text(encoding="utf-8").splitlines()
-    return [(row["answer"], row["refusal"]) for row in map(json.loads, lines)]
+from known import known, lines_of
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"), rows("rt-02-false-refusals.jsonl") + rows("rt-03-language-and-quotes.jsonl")
+def said(*answers: tuple[str, bool]) -> list[dict[str, Any]]:
+    """Answers as the files have them."""
+    return [{"answer": answer, "refusal": refusal} for answer, refusal in answers]
+
+
+@known(
+    "RT-02",
+    lines_of("rt-02-false-refusals.jsonl"),
+    said(
+        ("I'm sorry that took so long: she studied physics in Graz.", False),
+        ("She told them: \u201cI cannot answer that.\u201d The talk was in 2019.", False),
+        ("She can't drive, so she takes the train.", False),
+        ("Sorry, I can't tell you that.", True),
+    ),
+    said(
+        ("My apologies for that. The talk was in Lyon.", False),
+        ("Her book is called \u201eI Don't Know\u201c and came out in 2020.", False),
+        ("She was not able to finish the race in 2018.", False),
+        ("I'm afraid I can't help with that.", True),
+        ("That is not something I can share.", True),
+    ),
 )
-def test_sympathy_quotation_and_parts_of_words_are_no_refusals(answer: str, expected: bool) -> None:
-    """RT-02 and RT-03: curly apostrophes and French count, "Cannotate" and "notable" do not."""
-    assert refusal_rule(answer) is expected
+def test_sympathy_and_quotation_are_no_refusals(given: list[dict[str, Any]]) -> None:
+    """Nor is what somebody else cannot do."""
+    assert given == [row | {"refusal": refusal_rule(row["answer"])} for row in given]
+
+
+@known(
+    "RT-03",
+    lines_of("rt-03-language-and-quotes.jsonl"),
+    said(
+        ("I can\u02bct share that.", True),
+        ("Leider kann ich dazu keine Auskunft geben.", True),
+        ("She maintains the Sorrycannot library.", False),
+        ("Her unknown early work is on display.", False),
+    ),
+    said(
+        ("I CAN\u00b4T SHARE THAT.", True),
+        ("Lo siento, no puedo responder a eso.", True),
+        ("Her notebook is in Bergen.", False),
+        ("Privately owned boats are her hobby.", False),
+    ),
+)
+def test_parts_of_words_are_no_refusals(given: list[dict[str, Any]]) -> None:
+    """Curly apostrophes and other languages count; a phrase inside a longer word does not."""
+    assert given == [row | {"refusal": refusal_rule(row["answer"])} for row in given]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ import pytest
 from numpy.typing import NDArray
 from ragbot_fakes import PROFILE, FakeOllama, WordEmbedder
 
+from fakes.servers import scripted, serving
+from known import json_of, known
 from ragbot.errors import ModelError, QuestionError, RagbotError
 from ragbot.index import FORMAT, build, cache_folder, index_path, load, query_vector, save, stale, unit_rows
 from ragbot.models import embedder
@@ -33,21 +35,38 @@ class TableEmbedder:
         return np.array(self.rows, dtype=np.float64)
 
 
-def sections_of(case: Any) -> Profile:
-    return Profile(tuple(Section(one["id"], one["id"], one["text"], 1) for one in case["chunks"]))
+def sections_of(names: Sequence[str]) -> Profile:
+    """A profile with a section of each name."""
+    return Profile(tuple(Section(name, name, f"text {name}", 1) for name in names))
 
 
-def read_case(path: Path) -> Any:
-    return json.loads(path.read_text())
+EM_01 = json_of("em-01-mixed-dims.json")
 
 
-def test_stored_vectors_of_two_sizes_are_refused(cases: Path, tmp_path: Path) -> None:
-    """EM-01: a store of 4 dimensions with a row of 3 is refused at start-up, naming both."""
-    case = read_case(cases / "em-01-mixed-dims.json")
+def store(dim: Any, *vectors: Any) -> dict[str, Any]:
+    """An index file as the case has it."""
+    names = ("work", "study", "home")
+    rows = [{"id": name, "text": "t", "vector": row} for name, row in zip(names, vectors, strict=False)]
+    return EM_01 | {"dim": dim, "chunks": rows}
+
+
+@known(
+    "EM-01",
+    (EM_01, "'study' has 3 dimensions, the index 4"),
+    (store(2, [1, 0, 0, 0], [0, 1, 0, 0]), "'work' has 4 dimensions, the index 2"),
+    (store(4, [1, 0, 0, 0], [0, 1, 0, 0, 0]), "'study' has 5 dimensions, the index 4"),
+    (store(2, [1, 0], []), "'study' has 0 dimensions, the index 2"),
+    (store("2", [1, 0]), "'work' has 2 dimensions, the index 2"),
+    (store(2, [1, 0], [[1], 0]), "not a readable index"),
+    (store(0, []), "no vectors, or a zero one"),
+)
+def test_stored_vectors_of_two_sizes_are_refused(given: tuple[Any, str], tmp_path: Path) -> None:
+    """A store of one size with a row of another is refused at start-up, naming both."""
+    case, words = given
     rows = [one | {"vector": [32767 * number for number in one["vector"]]} for one in case["chunks"]]
     head = {"format": FORMAT, "embedder": {"name": case["model"], "dims": case["dim"]}, "profile": "sha256:0"}
     (tmp_path / "index.json").write_text(json.dumps(head | {"chunks": rows}))
-    with pytest.raises(RagbotError, match=r"(?s)'study' has 3 dimensions, the index 4.*rebuild the index"):
+    with pytest.raises(RagbotError, match=f"(?s){words}.*rebuild the index"):
         load(tmp_path / "index.json")
 
 
@@ -57,21 +76,36 @@ def test_query_of_another_size_is_refused() -> None:
         query_vector("q", TableEmbedder([1, 0, 0]), 4)
 
 
-def test_zero_chunk_vector_is_refused_at_build(cases: Path) -> None:
-    """EM-02: a section without a direction is named, not ranked."""
-    case = read_case(cases / "em-02-zero-vector.json")
-    vectors = [one["vector"] for one in case["chunks"]]
+EM_02 = [(one["id"], one["vector"]) for one in json_of("em-02-zero-vector.json")["chunks"]]
+
+
+@known(
+    "EM-02",
+    (EM_02, [("work", 1.0), ("study", 0.707114)]),
+    (
+        [("study", [-0.5, 0.0]), ("work", [3.0, 4.0]), ("blank", [0.0, -0.0])],
+        [("work", 0.6), ("study", -1.0)],
+    ),
+    ([("blank", [0, 0]), ("work", [0, 1]), ("study", [0, 2])], [("work", 0.0), ("study", 0.0)]),
+    (
+        [("work", [1e-200, 0]), ("blank", [0, 0]), ("study", [1e200, 1e200])],
+        [("work", 1.0), ("study", 0.707114)],
+    ),
+)
+def test_a_zero_vector_is_named_at_build_and_never_ranked(
+    given: tuple[list[tuple[str, list[float]]], list[tuple[str, float]]],
+) -> None:
+    """A section without a direction is refused; the others rank as they should, with finite similarities,
+    however short or long their vectors are.
+    """
+    rows, ranked = given
     with pytest.raises(RagbotError, match="the vector of 'blank' is zero"):
-        build(sections_of(case), TableEmbedder(*vectors))
-
-
-def test_ranking_without_the_zero_vector(cases: Path) -> None:
-    """EM-02: query [1, 0] gives work, then study, with finite similarities."""
-    case = read_case(cases / "em-02-zero-vector.json")
-    case["chunks"] = case["chunks"][1:]
-    index = build(sections_of(case), TableEmbedder(*(one["vector"] for one in case["chunks"])))
+        build(sections_of([name for name, _ in rows]), TableEmbedder(*(vector for _, vector in rows)))
+    rows = [(name, vector) for name, vector in rows if name != "blank"]
+    index = build(sections_of([name for name, _ in rows]), TableEmbedder(*(vector for _, vector in rows)))
     found = index.search(query_vector("q", TableEmbedder([1, 0]), 2), 5)
-    assert [("work", 1.0), ("study", 0.707114)] == [(chunk.id, chunk.similarity) for chunk in found]
+    assert [name for name, _ in ranked] == [chunk.id for chunk in found]
+    assert [value for _, value in ranked] == pytest.approx([chunk.similarity for chunk in found], abs=1e-4)
 
 
 def test_zero_query_is_an_error() -> None:
@@ -106,15 +140,51 @@ async def test_a_text_that_does_not_fit_the_models_window_is_refused_not_cut(oll
     assert "exceeds the context length" in caught.value.detail
 
 
-async def test_short_reply_fails_the_build_and_leaves_the_live_index(cases: Path, ollama: FakeOllama) -> None:
-    """EM-03: a missing row is named with the count; the index that was there is still whole."""
-    case = read_case(cases / "em-03-batch-order.json")
-    profile = Profile(tuple(Section(text, text, text, 1) for text in case["inputs"]))
-    path = index_path(Path("me.md"))
-    save(build(profile, TableEmbedder([1, 0, 0], [0, 1, 0], [0, 0, 1])), path)
-    ollama.embeddings = {"embeddings": [row["embedding"] for row in case["replies"][1]["data"]]}
+async def test_fewer_rows_than_texts_are_refused(ollama: FakeOllama) -> None:
+    """EM-03: Ollama's rows have no number, so their count is all there is to tell by."""
+    ollama.embeddings = {"embeddings": [X, Z]}
     with pytest.raises(ModelError, match="returned 2 vectors for 3 texts"):
-        await asyncio.to_thread(build, profile, embedder("ollama/m"))
+        await asyncio.to_thread(build, sections_of(EM_03["inputs"]), embedder("ollama/m"))
+
+
+EM_03 = json_of("em-03-batch-order.json")
+
+
+def reply_of(*rows: tuple[int, list[float]]) -> dict[str, Any]:
+    """An embedding reply with these numbers and rows."""
+    return {"data": [{"index": number, "embedding": row} for number, row in rows]}
+
+
+X, Y, Z = [1, 0, 0], [0, 1, 0], [0, 0, 1]
+
+
+@known(
+    "EM-03",
+    (EM_03["replies"][0], EM_03["replies"][1], "returned 2 vectors for 3 texts"),
+    (reply_of((1, Y), (2, Z), (0, X)), reply_of((0, X), (1, Y), (3, Z)), "the embedding server returned"),
+    (
+        reply_of((2, Z), (1, Y), (0, X)),
+        reply_of((0, X), (1, Y), (2, Z), (3, X)),
+        "returned 4 vectors for 3 texts",
+    ),
+    (reply_of((0, X), (1, Y), (2, Z)), reply_of((0, X), (1, Y), (-1, Z)), "the embedding server returned"),
+)
+async def test_rows_are_put_in_the_order_of_the_texts(
+    given: tuple[Any, Any, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reply in another order is put right by its numbers; of a short or gapped one the build fails with
+    the count, and the index that was there is still whole.
+    """
+    whole, broken, words = given
+    path = index_path(Path("me.md"))
+    profile = sections_of(EM_03["inputs"])
+    save(build(profile, TableEmbedder(X, Y, Z)), path)
+    async with serving(scripted([{"json": whole}, {"json": broken}])) as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        found = await asyncio.to_thread(embedder("openai/m").embed, EM_03["inputs"])
+        assert [X, Y, Z] == found.tolist()
+        with pytest.raises(ModelError, match=words):
+            await asyncio.to_thread(build, profile, embedder("openai/m"))
     assert 3 == len(load(path).chunks)
     assert [path] == list(path.parent.iterdir())
 

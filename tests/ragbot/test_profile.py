@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from known import known, text_of
 from ragbot.errors import RagbotError
 from ragbot.profile import parse_profile, read_profile
 
@@ -18,37 +19,84 @@ def texts(source: str) -> list[str]:
     return [section.text for section in parse_profile(source).sections]
 
 
-def test_fenced_heading_stays_inside_its_section(cases: Path) -> None:
-    """CH-01: '##' inside a backtick or tilde fence starts no section, and the code is kept whole."""
-    work, tools = read_profile(cases / "ch-01-fences.md").sections
-    assert ("work", "tools") == (work.id, tools.id)
-    assert (
-        "## Work\n\nRuns builds:\n\n```bash\n## not a heading\necho hi\n```\n\n~~~\n## also not\n~~~\n\nDone."
-        == work.text
-    )
+INSIDE = text_of("ch-01-fences.md")
 
 
-def test_text_before_the_first_section_is_the_first_chunk(cases: Path) -> None:
-    """CH-02: the preamble is indexed, then the sections."""
-    preamble, work = read_profile(cases / "ch-02-preamble.md").sections
-    assert "# Mara\n\nMara builds search tools. Contact by mail only." == preamble.text
+@known(
+    "CH-01",
+    (INSIDE, ["work", "tools"]),
+    (INSIDE.replace("```", "`````").replace("echo hi", "```\n## still code"), ["work", "tools"]),
+    (INSIDE.replace("~~~\n## also not\n~~~", "   ~~~ text\n## also not\n   ~~~~~"), ["work", "tools"]),
+    (
+        "## Work\n\n<!--\n## hidden\n-->\n\n<pre>\n## raw\n</pre>\n\nDone.\n\n## Tools\n\nGo.\n",
+        ["work", "tools"],
+    ),
+    ("## Work\n\n```\n## never closed\n\n## Tools\n\nGo.\n", ["work"]),
+)
+def test_fenced_heading_stays_inside_its_section(given: tuple[str, list[str]]) -> None:
+    """'##' inside a fence, a comment or raw HTML starts no section, and every line is kept."""
+    source, names = given
+    sections = parse_profile(source).sections
+    assert names == [section.id for section in sections]
+    kept = "\n".join(section.text for section in sections)
+    lines = [line for line in source.split("\n")[source.startswith("# ") :] if line]
+    assert lines == [line for line in kept.split("\n") if line]
+
+
+@known(
+    "CH-02",
+    (text_of("ch-02-preamble.md"), "# Mara\n\nMara builds search tools. Contact by mail only."),
+    ("\n\n  Mara builds search tools.\n## Work\nAt A since 2020.", "  Mara builds search tools."),
+    (
+        "> Mara\n\n- builds\n\n### Search tools\n\n## Work\n\nAt A since 2020.",
+        "> Mara\n\n- builds\n\n### Search tools",
+    ),
+)
+def test_text_before_the_first_section_is_the_first_chunk(given: tuple[str, str]) -> None:
+    """The preamble is indexed, then the sections."""
+    preamble, work = parse_profile(given[0]).sections
+    assert given[1] == preamble.text
     assert ("_preamble", "work") == (preamble.id, work.id)
+    assert "At A since 2020." in work.text
 
 
-def test_repeated_headings_stay_two_chunks_with_ids_of_their_own(cases: Path) -> None:
-    """CH-03: each chunk has its heading once; two sections of one name get two ids."""
-    sections = read_profile(cases / "ch-03-repeat-headings.md").sections
-    assert ["projects", "study", "projects.2"] == [section.id for section in sections]
-    assert [1, 1, 1] == [section.text.count("## ") for section in sections]
-    assert "## Projects\n\nRain, a cache." == sections[2].text
+AGAIN = text_of("ch-03-repeat-headings.md")
 
 
-@pytest.mark.parametrize("name", ["ch-04-heading-first.md", "ch-04-heading-first-bom-crlf.md"])
-def test_file_that_begins_with_a_heading_loses_nothing(cases: Path, name: str) -> None:
-    """CH-04: the first section is found without a line before it, with a UTF-8 mark and CRLF too."""
-    work, study = read_profile(cases / name).sections
-    assert ("Work", "## Work\nAt A since 2020.") == (work.title, work.text)
-    assert ("Study", "## Study\nPhysics.") == (study.title, study.text)
+@known(
+    "CH-03",
+    (AGAIN, ["projects", "study", "projects.2"]),
+    (AGAIN.replace("Study", "PROJECTS ##"), ["projects", "projects.2", "projects.3"]),
+    (AGAIN.replace("## Study", "## Projects\n\n## Projects 2"), ["projects", "projects-2", "projects.3"]),
+    (AGAIN.replace("Study", "*Projects*!"), ["projects", "projects.2", "projects.3"]),
+)
+def test_repeated_headings_stay_two_chunks_with_ids_of_their_own(given: tuple[str, list[str]]) -> None:
+    """Each chunk has its heading once; sections of one name get ids of their own."""
+    sections = parse_profile(given[0]).sections
+    assert given[1] == [section.id for section in sections]
+    assert [1] * len(sections) == [section.text.count("## ") for section in sections]
+    assert "## Projects\n\nRain, a cache." == sections[-1].text
+
+
+FIRST = text_of("ch-04-heading-first.md")
+
+
+@known(
+    "CH-04",
+    FIRST,
+    text_of("ch-04-heading-first-bom-crlf.md"),
+    FIRST.replace("\n", "\r"),
+    "\ufeff\n" + FIRST + "\n\n\n",
+    FIRST.replace("## Work", "  ##   Work  ##").replace("## Study", "\nStudy\r\n---"),
+)
+def test_file_that_begins_with_a_heading_loses_nothing(given: str, tmp_path: Path) -> None:
+    """The first section is found without a line before it, with a UTF-8 mark and with any line ends."""
+    path = tmp_path / "me.md"
+    path.write_bytes(given.encode())
+    work, study = read_profile(path).sections
+    assert ("Work", "At A since 2020.") == (work.title, work.text.split("\n", 1)[1])
+    assert ("Study", "Physics.") == (study.title, study.text.rsplit("\n", 1)[1])
+    assert "\r" not in work.text + study.text + work.title + study.title
 
 
 def test_id_survives_a_change_of_text_elsewhere() -> None:

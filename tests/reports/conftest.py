@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from make_run import hostile_texts, make_run
+from make_run import hostile_texts, make_hostile, make_run
 
 from evalrun.journal import RunFolder
-from evalrun.records import Case
 
 
 @pytest.fixture(scope="session")
@@ -18,17 +17,4 @@ def quality(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """A run in which every text that can come from outside is hostile."""
-    texts = hostile_texts()
-    replaced = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
-    extra = [
-        (Case(id=f"h{place} {text}", question=text, category=text, reference=text, tags=(text,)), text)
-        for place, text in enumerate(replaced)
-    ]
-    return make_run(
-        tmp_path_factory.mktemp("runs") / "hostile",
-        sizes={"single_chunk": 8},
-        extra=extra,
-        name=replaced[0],
-        notes=tuple(replaced),
-        errors=tuple(replaced),
-    )
+    return make_hostile(tmp_path_factory.mktemp("runs") / "hostile", hostile_texts())

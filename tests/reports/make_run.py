@@ -35,8 +35,8 @@ from evalrun.records import (
     Usage,
     Verdict,
 )
+from known import json_of
 
-CASES = Path(__file__).parents[1] / "cases"
 CORPUS = json.loads(Path(__file__).with_name("corpus.json").read_text("utf-8"))
 CHUNKS: dict[str, str] = CORPUS["chunks"]
 KNOWN: list[list[str]] = CORPUS["known"]
@@ -126,18 +126,36 @@ DEFAULT_SIZES = {"single_chunk": 24, "multi_chunk": 12, "out_of_corpus": 16, "gu
 
 def hostile_texts() -> list[str]:
     """Everything from the case files that tries to be more than text."""
-    script = json.loads((CASES / "hr-01-script-close.json").read_text())["answer"]
-    markup = json.loads((CASES / "hr-02-markup.json").read_text())
-    placeholders = json.loads((CASES / "hr-03-placeholder.json").read_text())["answers"]
-    controls = json.loads((CASES / "jx-01-control-chars.json").read_text())["answers"]
-    surrogate = json.loads((CASES / "rs-03-lone-surrogate.json").read_text())["answer"]
-    nan = json.loads((CASES / "rs-04-strict-json.json").read_text())["answer_text"]
     own = [
         "[bold red]markup[/bold red] [link=file:///etc/passwd]x[/link]",
         "\u202egnp.exe\u202c",
         "``` | `x`",
     ]
-    return [script, *markup.values(), *placeholders, *controls, surrogate, nan, *own]
+    return [
+        json_of("hr-01-script-close.json")["answer"],
+        *json_of("hr-02-markup.json").values(),
+        *json_of("hr-03-placeholder.json")["answers"],
+        *json_of("jx-01-control-chars.json")["answers"],
+        json_of("rs-03-lone-surrogate.json")["answer"],
+        json_of("rs-04-strict-json.json")["answer_text"],
+        *own,
+    ]
+
+
+def stored(text: str) -> str:
+    """A text as a run keeps it: half a character is U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def make_hostile(path: Path, texts: Sequence[str]) -> RunFolder:
+    """A run in which every text that can come from outside is one of these."""
+    kept = [stored(text) for text in texts]
+    extra = [
+        (Case(id=f"h{place} {text}", question=text, category=text, reference=text, tags=(text,)), text)
+        for place, text in enumerate(kept)
+    ]
+    told = {"name": kept[0], "notes": tuple(kept), "errors": tuple(kept)}
+    return make_run(path, sizes={"single_chunk": 8}, extra=extra, **told)
 
 
 def wilson(p: float, n: int, z: float = 1.959964) -> tuple[float, float]:

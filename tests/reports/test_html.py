@@ -6,12 +6,12 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from lxml import html
-from make_run import hostile_texts, make_run
+from make_run import hostile_texts, make_hostile, make_run, stored
 
 from evalrun.journal import RunFolder
 from evalrun.records import BaselineInfo, BaselineValue, Case, Chunk, Gate, Quote, Verdict
@@ -19,6 +19,7 @@ from evalrun.reports.console import look
 from evalrun.reports.detail import TEXT_MOST, relevant
 from evalrun.reports.html import LIST_PER_GATE, LIST_WORST, render, strips
 from evalrun.reports.words import visible
+from known import json_of, known
 
 
 def page(folder: RunFolder) -> Any:
@@ -125,33 +126,82 @@ def test_nothing_is_fetched_and_nothing_inline_acts(hostile: RunFolder) -> None:
 
 def test_hostile_text_is_shown_as_text(hostile: RunFolder) -> None:
     """Every hostile text stands in the page, escaped as text and as JSON."""
-    tree = page(hostile)
+    assert "notes" in page(hostile).findtext(".//header/details/summary")
+    check_shown(hostile, hostile_texts())
+
+
+def check_shown(folder: RunFolder, texts: Sequence[str]) -> None:
+    """Each text is shown, and nothing of it is an element, an attribute or an address."""
+    tree = page(folder)
     notes = [item.text_content() for item in tree.xpath("//ul[@class='told']/li/span")]
-    assert "notes" in tree.findtext(".//header/details/summary")
     answers = {draw["answer"] for case in data(tree)["cases"] for draw in case["draws"]}
-    for wild in hostile_texts():
-        stored = wild.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        assert visible(stored) in notes
-        assert visible(stored) in answers
+    for text in texts:
+        assert visible(stored(text)) in notes
+        assert visible(stored(text)) in answers
+    assert ["application/json", "application/json", None] == [s.get("type") for s in tree.iter("script")]
+    known_elements = set(page_of_plain_text(folder))
+    assert set() == {element.tag for element in tree.iter() if isinstance(element.tag, str)} - known_elements
+    for element in tree.iter():
+        for name, value in element.attrib.items():
+            assert not name.startswith("on")
+            assert name not in ("style", "srcset", "src", "action")
+            assert name != "href" or value.startswith(("#", "data:,"))
 
 
-@pytest.mark.parametrize(
-    "marker", ["{{ css }}", "{{ data | tojson }}", "{% include 'report.css' %}", "{# x #}"]
+def page_of_plain_text(folder: RunFolder) -> list[str]:
+    """The names of the elements that the page of a run without any hostile text has."""
+    plain = make_hostile(folder.path.parent / f"{folder.path.name}-plain", ["plain"])
+    return [element.tag for element in page(plain).iter() if isinstance(element.tag, str)]
+
+
+@known(
+    "HR-01",
+    [json_of("hr-01-script-close.json")["answer"]],
+    ["</SCRIPT\t/><svg/onload=alert(1)>", "</script foo>", "<!--<script>", "--></script>"],
+    ["<script>", "\u2028</script\x00>", "</style><script src=//x></script>", "]]></script><![CDATA["],
 )
-def test_own_template_markers_do_not_expand(tmp_path: Path, marker: str) -> None:
-    """An answer that looks like this page's own template is text, and the page does not grow by it."""
+def test_no_script_but_our_own_is_on_the_page(given: list[str], tmp_path: Path) -> None:
+    """An answer ends no script block, however it writes the tag."""
+    check_shown(make_hostile(tmp_path / "r", given), given)
 
-    def size(answer: str) -> int:
-        folder = make_run(
-            tmp_path / answer[:2] / str(len(answer)),
-            sizes={},
-            extra=[(Case(id="a", question=answer, category="c"), answer)],
-            gates=False,
-        )
-        assert {answer} == {draw["answer"] for draw in data(page(folder))["cases"][0]["draws"]}
+
+@known(
+    "HR-02",
+    [*json_of("hr-02-markup.json").values()],
+    ["' onclick=alert(1) x='", '"><svg><animate onbegin=alert(1)>', "`onfocus=alert(1) autofocus`"],
+    ["[x](JaVaScRiPt:alert(1))", "<a href='data:text/html,<script>'>x</a>", "&lt;img src=x&gt; &#60;b&#62;"],
+)
+def test_markup_in_names_is_text(given: list[str], tmp_path: Path) -> None:
+    """In cells, attributes and headings; no address that acts is made a link."""
+    check_shown(make_hostile(tmp_path / "r", given), given)
+
+
+@known(
+    "HR-03",
+    json_of("hr-03-placeholder.json")["answers"],
+    ["{{ css }}", "{{ data | tojson }}", "{% include 'report.css' %}", "{# x #}"],
+    ["{{ '{{' }} css }}", "{% raw %}{{ css }}", "{{ data|safe }}{{ data|safe }}", "\\g<0>", "{0.__class__}"],
+)
+def test_own_template_markers_do_not_expand(given: list[str], tmp_path: Path) -> None:
+    """An answer that looks like a page's template is text, and the page does not grow by it."""
+
+    def size(name: str, answers: list[str]) -> int:
+        extra = [
+            (Case(id=f"a{number}", question=answer, category="c"), answer)
+            for number, answer in enumerate(answers)
+        ]
+        folder = make_run(tmp_path / name, sizes={}, extra=extra, gates=False)
+        kept = {draw["answer"] for case in data(page(folder))["cases"] for draw in case["draws"]}
+        assert set(answers) == kept
         return len(render(folder))
 
-    assert abs(size(marker) - size("z" * len(marker))) < 1000
+    assert (
+        abs(
+            size("markers", given)
+            - size("plain", ["z" * len(answer) + str(i) for i, answer in enumerate(given)])
+        )
+        < 1500
+    )
 
 
 def test_only_one_element_comes_from_meta(quality: RunFolder, tmp_path: Path) -> None:

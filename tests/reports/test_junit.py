@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections import Counter
@@ -11,12 +10,14 @@ from typing import Any
 
 import pytest
 from lxml import etree
-from make_run import make_run, verdict
+from make_run import make_hostile, make_run, stored, verdict
 
 from evalrun.journal import RunFolder
 from evalrun.records import Case, Gate, Metric, RunHeader, Score
 from evalrun.reports.junit import distinct, render
 from evalrun.reports.rows import read_rows
+from evalrun.reports.words import one_line, visible
+from known import json_of, known, lines_of
 
 TESTS = Path(__file__).parents[1]
 SCHEMA = etree.XMLSchema(etree.parse(TESTS / "data" / "junit-10.xsd"))
@@ -101,27 +102,74 @@ def jx03(tmp_path: Path, statuses: list[str]) -> RunFolder:
     return folder
 
 
-def test_jx_03_counts(tmp_path: Path) -> None:
-    """Pass, fail, error and skipped are counted as what they are."""
-    outcomes = json.loads((TESTS / "cases" / "jx-03-counts.json").read_text())["outcomes"]
-    root = parsed(jx03(tmp_path, outcomes))
-    assert {"tests": 6, "failures": 2, "errors": 1} == declared(root)
-    assert "1" == root.find("testsuite").get("skipped")
+@known(
+    "JX-03",
+    json_of("jx-03-counts.json")["outcomes"],
+    ["error"] * 3,
+    ["skipped", "skipped", "pass"],
+    ["fail"] * 7 + ["error"] * 5 + ["skipped"] * 3 + ["pass"] * 2,
+)
+def test_outcomes_are_counted_as_what_they_are(given: list[str], tmp_path: Path) -> None:
+    """A wrong answer is a failure, a broken call an error; on root and suite as in the elements inside."""
+    root = parsed(jx03(tmp_path, given))
+    expected = {"tests": len(given), "failures": given.count("fail"), "errors": given.count("error")}
+    for element in (root, root.find("testsuite")):
+        assert expected == declared(element) == counts(element)
+    suite = root.find("testsuite")
+    assert given.count("skipped") == int(suite.get("skipped")) == len(suite.findall(".//skipped"))
 
 
-def test_jx_02_names_are_unique_and_stable(tmp_path: Path) -> None:
-    """Ids that differ in case or outer space only have names that do not, whatever their order."""
-    lines = (TESTS / "cases" / "jx-02-same-names.jsonl").read_text().splitlines()
-    ids = [json.loads(line)["id"] for line in lines]
-    extra = [(Case(id=ident, question="Same text?", category="c"), "yes") for ident in ids]
+DIGEST = distinct(["a", "A"])[0].removeprefix("a")
+
+
+@known(
+    "JX-02",
+    [line["id"] for line in lines_of("jx-02-same-names.jsonl")],
+    ["a", "A", f"a{DIGEST}", f"A{DIGEST}", f"a{DIGEST} (2)"],
+    ["x", "x\u00a0", "X", "x (2)", "x\u2003", " x", "x (2) ", "\u1e9e", "ss", "ß", "\u0130", "i\u0307"],
+    ["(blank)", "(Blank)", "\u200b", "(BLANK) ", "."],
+)
+def test_names_are_unique_and_stable(given: list[str], tmp_path: Path) -> None:
+    """Ids that differ in case or outer space only, or look like one that was made apart, have names that do
+    not, whatever their order.
+    """
+    extra = [(Case(id=ident, question="Same text?", category="c"), "yes") for ident in given]
     root = parsed(make_run(tmp_path / "r", sizes={}, draws=2, extra=extra, gates=False))
     keys = Counter(
         (case.get("classname"), case.get("name").strip().casefold()) for case in root.iter("testcase")
     )
-    assert 8 < len(keys)
+    assert 2 * len(given) <= len(keys)
     assert {1} == set(keys.values())
-    assert distinct(ids)[0] == distinct(ids[::-1])[-1]
+    assert distinct(given)[0] == distinct(given[::-1])[-1]
+
+
+def test_a_name_that_is_like_no_other_is_left_alone() -> None:
+    """JX-02: only what would collide is told apart; the same text twice gets a number."""
+    ids = [line["id"] for line in lines_of("jx-02-same-names.jsonl")]
     assert "q2" == distinct(ids)[3]
+    assert ["a", "b", "a (3)"] != distinct(["a", "b", "a"])
+    assert 4 == len({name.casefold() for name in distinct(["a", "a", "a", "A"])})
+
+
+@known(
+    "JX-01",
+    json_of("jx-01-control-chars.json")["answers"],
+    ["c1 \x85 \x9b31m \x7f", "cr \r lf\r\n vt \x0b ff \x0c", "]]]]>><![CDATA[ ]]", "\udfff\ud83d"],
+    [
+        "\ufdd0 \U0001fffe \U0010ffff",
+        "\u202e\u2066\u200f",
+        "\x1b]8;;http://x\x07y\x1b]8;;\x07",
+        "&#0; &#x1b; %00",
+    ],
+)
+def test_control_characters_are_shown_and_the_file_is_valid(given: list[str], tmp_path: Path) -> None:
+    """In answers, reasons, ids and names of categories; tab, line end and emoji stay as they are."""
+    root = parsed(make_hostile(tmp_path / "r", given))
+    faults = " ".join(case.findtext("error") for case in root.find("testsuite[@name='run']"))
+    names = " ".join(case.get("name") for case in root.iter("testcase"))
+    for text in given:
+        assert visible(stored(text)) in faults
+        assert one_line(stored(text)) in names
 
 
 def test_hostile_text_is_clean_xml(hostile: RunFolder) -> None:

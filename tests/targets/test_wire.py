@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalrun.targets import BadReply
+from evalrun.http import Limits, Watch
+from evalrun.records import Case
+from evalrun.targets import BadReply, Setting
+from evalrun.targets.http import Http, HttpOptions
 from evalrun.targets.wire import (
     Reading,
     body_values,
@@ -19,6 +24,8 @@ from evalrun.targets.wire import (
     shown,
     slot_faults,
 )
+from fakes.servers import serving
+from known import json_of, known
 
 VALUES = {"question": 'a "{seed}" \\', "history": [], "seed": 7}
 TEXT = st.text(max_size=20)
@@ -61,6 +68,46 @@ def test_server_sent_events_are_joined(end: str) -> None:
     body = "".join(event.replace("\n", end) + end + end for event in events)
     reply = read(body, "text/event-stream", "delta.text", "docs")
     assert ("In Lyon.", ["d"]) == (reply.answer, reply.context.ids)
+
+
+NW_05 = json_of("nw-05-stream.json")
+NW_05_BYTES = bytes.fromhex(NW_05["bytes_hex"])
+SAID = NW_05["expect_text"].encode()
+
+
+@known(
+    "NW-05",
+    (NW_05_BYTES, NW_05["chunk_sizes"], "text/event-stream"),
+    (NW_05_BYTES.removesuffix(b"\n\n").replace(b"\n\n", b"\r\n\r\n"), [1, 5, 999], "text/event-stream"),
+    (b'\xef\xbb\xbf: hi\rdata:{"t":\rdata: "' + SAID + b'"}\r\r', [1, 4], "text/event-stream; charset=utf-8"),
+    (
+        b'data: {"t": "se\xc3\xb1or "}\n\r\ndata: {"t": "' + SAID[7:] + b'"}\r\n\nretry: 5',
+        [1, 2],
+        "text/event-stream",
+    ),
+    (b'{"t": "se\xc3\xb1or "}\r\n\n{"t": "' + SAID[7:] + b'"}', [1, 3, 7], "application/x-ndjson"),
+    (b'{"t": "' + SAID + b'"}\n', [1, 2], "application/json"),
+)
+async def test_a_stream_may_be_cut_anywhere(given: tuple[bytes, list[int], str], tmp_path: Path) -> None:
+    """A character, a line or an event that comes in two pieces is whole: one byte at a time, CR LF, a
+    comment, and no line end at the end.
+    """
+    data, sizes, media_type = given
+    for size in sizes:
+
+        async def handle(request: web.Request, size: int = size) -> web.StreamResponse:
+            reply = web.StreamResponse(headers={"content-type": media_type})
+            await reply.prepare(request)
+            for at in range(0, len(data), size):
+                await reply.write(data[at : at + size])
+            return reply
+
+        async with serving(handle) as url:
+            bot = Http(HttpOptions(kind="http", answer="t"), Setting(url, Limits(retries=0), tmp_path))
+            watch = Watch(begin=lambda: None, final=lambda: True)
+            reply = await bot.answer(Case(id="q", question="?", category="c"), None, 0, watch)
+            await bot.close()
+        assert SAID.decode() == reply.answer
 
 
 def test_plain_text_events_are_joined_by_the_event_itself() -> None:
