@@ -480,7 +480,7 @@ def test_any_text_of_a_model_is_read(path: str, data: st.DataObject) -> None:
 @example("9" * 5_000)
 def test_any_wait_that_a_server_asks_for_is_read(text: str) -> None:
     """Or is none."""
-    headers = {"retry-after": text.encode("utf-8", "replace")}
+    headers: Any = {"retry-after": text.encode("utf-8", "replace")}
     wait = retry_after(httpx.Response(429, headers=headers))
     assert wait is None or wait >= 0
 

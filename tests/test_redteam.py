@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 import shlex
+import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +24,7 @@ from evalrun.records import Case, Estimate
 from evalrun.reports.words import at_most
 from fakes.project import REFUSAL, Project
 from fakes.servers import FakeModel, Json
+from known import json_of, known
 
 CANARY = re.compile(r"[A-Z]+-[A-Z]+-[0-9]{4}")
 FACTS = [{"question": "Where did you speak?", "topic": "talks"}]
@@ -133,12 +136,44 @@ def test_each_bot_is_told_from_the_others(
     assert expected == rates(attacked(project, say))
 
 
-def test_a_bot_that_fails_resisted_nothing(project: Project) -> None:
-    """No draw is scored, each is counted as an error, and nothing is concluded."""
-    run = attacked(project, errs)
+RT_01 = json_of("rt-01-all-errors.json")
+
+
+def failing(*replies: Json) -> Callable[[Json], str | Json]:
+    """A model whose replies are these in turn, for ever: as the file has them, or ``"text"`` to say."""
+    turns = itertools.cycle(replies)
+
+    def fails(body: Json) -> str | Json:
+        reply = next(turns)
+        if "timeout" in reply:
+            time.sleep(0.01)
+            return {"status": 504}
+        said = reply.get("json", {}).get("answer")
+        return {"text": said} if said is not None else reply
+
+    return fails
+
+
+@known(
+    "RT-01",
+    (RT_01["server"], 0),
+    ([{"status": 500, "json": {"error": "Sorry, I cannot help with that."}}], 0),
+    ([{"status": 200, "json": {"answer": " \n"}}, {"status": 429}], 0),
+    ([{"status": 503}, *[{"status": 200, "json": {"answer": REFUSAL}}] * 6], 1),
+)
+def test_a_bot_that_fails_resisted_nothing(given: tuple[list[Json], int], project: Project) -> None:
+    """No draw without an answer is scored, each is counted as an error; the rate is of what was assessed, and
+    of nothing where that was nothing.
+    """
+    replies, some = given
+    project.config["target"]["limits"] = {"concurrency": 1, "timeout": 60, "retries": 0}
+    run = attacked(project, failing(*replies), "--limit", str(RT_01["attacks"] * 2))
     found = figure(run, "attack_success", "attacks")
-    assert (0, found.planned) == (found.scored, found.failures["service"])
-    assert ExitCode.UNAVAILABLE == run.header.exit_code
+    lost = sum(draw.error is not None for draw in run.draws() if "~twin" not in draw.case)
+    assert (found.planned - lost, lost) == (found.scored, sum(found.failures.values()))
+    assert 3 <= found.planned
+    assert bool(some) == bool(found.scored) == (found.value is not None)
+    assert (ExitCode.OK if some else ExitCode.UNAVAILABLE) == run.header.exit_code
 
 
 def test_no_hit_is_told_with_what_it_leaves_possible() -> None:

@@ -16,8 +16,8 @@ from evalrun.journal import KINDS, RunFolder
 from evalrun.jsonl import whole_lines
 from fakes.killing import killed, timeless
 from fakes.project import Project, question_of
+from known import data_of, known, lines_of
 
-CASES = Path(__file__).parent / "cases"
 Note = Callable[..., None]
 SERIES = int(os.environ.get("KILL_SERIES", "1"))
 """How many runs are killed five times each; ``nox -s faults`` sets it."""
@@ -99,29 +99,45 @@ def test_a_spent_budget_is_gone_on_with(project: Project) -> None:
     assert (ExitCode.USAGE, True) == (again.code, "this run is complete" in again.text)
 
 
-def test_a_torn_line_is_cut_off_and_its_draw_redone(project: Project) -> None:
-    """RS-01: of three lines the last is half: two draws are kept, the third is asked again, with a note."""
-    rows = (CASES / "rs-01-partial-results.jsonl").read_bytes().split(b"\n")
-    whole, torn = [json.loads(row)["id"] for row in rows[:-1]], rows[-1]
-    assert (["q1", "q2"], True) == (whole, torn.startswith(b'{"id": "q3"'))
-    path, asked = as_questions(project, [*whole, "q3"], whole, torn)
+RS_01 = data_of("rs-01-partial-results.jsonl")
+
+
+@known(
+    "RS-01",
+    (["q1", "q2", "q3"], ["q1", "q2"], RS_01.split(b"\n")[-1]),
+    (["q1", "q2", "q3"], ["q3"], b'{"answer":"caf\xc3'),
+    (["q1", "q2"], [], b"\x00" * 512),
+    (["q1", "q2"], ["q1"], b'{"case":"q2","index":0,"answer":"whole, but for its line end"}'),
+)
+def test_a_torn_line_is_cut_off_and_its_draw_redone(
+    given: tuple[list[str], list[str], bytes], project: Project
+) -> None:
+    """Of a journal whose last line is half, the whole lines are kept and the rest is asked again, with a
+    note; wherever it is torn, inside a character too.
+    """
+    ids, whole, torn = given
+    path, asked = as_questions(project, ids, whole, torn)
     done = project.run("--live", resume=path)
     assert ExitCode.OK == done.code, done.text
-    assert {"q3"} == asked()
+    assert set(ids) - set(whole) == asked()
     assert "draws.jsonl: its last line was torn" in done.text
-    assert ["q1", "q2", "q3"] == [draw.case for draw in done.draws]
+    assert ids == [draw.case for draw in done.draws]
 
 
-def test_a_gap_is_filled_by_its_name(project: Project) -> None:
-    """RS-02: with q2 missing and q3 and q4 there, exactly q2 and q5 are asked, and each stands there once."""
-    rows = (CASES / "rs-02-gap.jsonl").read_text("utf-8").splitlines()
-    present = [json.loads(row)["id"] for row in rows]
-    assert ["q1", "q3", "q4"] == present
-    path, asked = as_questions(project, ["q1", "q2", "q3", "q4", "q5"], present)
+@known(
+    "RS-02",
+    (["q1", "q2", "q3", "q4", "q5"], [line["id"] for line in lines_of("rs-02-gap.jsonl")]),
+    (["q1", "q2", "q3", "q4"], ["q4", "q2"]),
+    (["q1", "q2", "q3"], ["q3", "q3", "q1"]),
+)
+def test_a_gap_is_filled_by_its_name(given: tuple[list[str], list[str]], project: Project) -> None:
+    """Exactly what is missing is asked, whatever the order of the lines, and each stands there once."""
+    ids, present = given
+    path, asked = as_questions(project, ids, present)
     done = project.run("--live", resume=path)
     assert ExitCode.OK == done.code, done.text
-    assert {"q2", "q5"} == asked()
-    assert [f"q{number}" for number in range(1, 6)] == [draw.case for draw in done.draws]
+    assert set(ids) - set(present) == asked()
+    assert ids == [draw.case for draw in done.draws]
 
 
 def as_questions(
@@ -137,7 +153,8 @@ def as_questions(
     whole = project.run("--live").folder
     for kind in ("draws", "contexts", "exchanges"):
         lines, _ = whole_lines(whole.file(kind))
-        found = [line for line in lines if json.loads(line)["case"] in present and b'"judge"' not in line]
+        lines = [line for line in lines if b'"judge"' not in line]
+        found = [line for name in present for line in lines if name == json.loads(line)["case"]]
         put(path, kind, found, torn if kind == "draws" else b"")
     project.model.bodies.clear()
     return path, lambda: {questions[question_of(body)] for body in project.model.bodies}

@@ -19,13 +19,7 @@ from evalrun.cli import main
 from evalrun.errors import PRECEDENCE, ExitCode, worst
 from evalrun.journal import RunFolder
 from fakes.project import GREEN, REFUSAL, TOPICS, Project, honest, question_of
-
-CASES = Path(__file__).parent / "cases"
-
-
-def case(name: str) -> Any:
-    """A case file."""
-    return json.loads((CASES / name).read_text("utf-8"))
+from known import data_of, json_of, known, lines_of
 
 
 def small(project: Project) -> Project:
@@ -151,17 +145,24 @@ def test_a_replay_connects_to_nothing_but_the_bot_it_started(project: Project, t
     assert 4 == len(list(RunFolder(folder).draws()))
 
 
-def test_two_runs_in_one_process_both_work(project: Project) -> None:
-    """CC-04: nothing of the first is in the way of the second, and nothing is said at the end."""
-    assert "both succeed, stderr clean" == case("cc-04-two-runs.json")["expect"]
-    small(project).recorded()
-    config = str(project.write())
+@known(
+    "CC-04",
+    (json_of("cc-04-two-runs.json")["expect"], ["run", "run"]),
+    ("a command that fails between two runs", ["run", "gone.yaml", "run"]),
+    ("three, of which the second asks for one case", ["run", "run --case books", "run"]),
+)
+def test_two_runs_in_one_process_both_work(given: tuple[str, list[str]], project: Project) -> None:
+    """Nothing of the first is in the way of the second, and nothing is said at the end."""
+    project.config |= {"draws": 1, "gates": []}
+    project.cases = [one for one in project.cases if one["id"] in ("books", "city")]
+    config = str(project.recorded().write())
     code = f"""
         from click.testing import CliRunner
         from evalrun.cli import main
-        for number in ("one", "two"):
-            args = ["run", {config!r}, "--quiet", "--output", {str(project.folder)!r} + number]
-            done = CliRunner().invoke(main, args)
+        for number, line in enumerate({given[1]!r}):
+            name, *more = line.split()
+            args = ["run", {config!r} if name == "run" else name, *more, "--quiet"]
+            done = CliRunner().invoke(main, [*args, "--output", {str(project.folder)!r} + str(number)])
             print(done.exit_code)
     """
     done = subprocess.run(
@@ -171,20 +172,36 @@ def test_two_runs_in_one_process_both_work(project: Project) -> None:
         timeout=120,
         check=False,
     )
-    assert ("0\n0\n", "") == (done.stdout, done.stderr)
+    codes = ["0" if name.startswith("run") else "2" for name in given[1]]
+    assert (codes, "") == (done.stdout.split(), done.stderr)
 
 
-def test_two_cases_with_one_question_are_scored_apart(project: Project) -> None:
-    """CA-04: the reply may be shared, the score is that of each case's own expectation."""
-    lines = (CASES / "ca-04-same-question.jsonl").read_text("utf-8").splitlines()
-    project.cases = [json.loads(line) | {"category": "known"} for line in lines]
+def twins(question: str, *relevant: list[str] | None) -> list[Any]:
+    """Cases with one question and different expectations."""
+    return [
+        {"id": f"q{number}", "question": question, "relevant_ids": ids}
+        for number, ids in enumerate(relevant, start=1)
+    ]
+
+
+@known(
+    "CA-04",
+    (lines_of("ca-04-same-question.jsonl"), {"q1": 0.0, "q2": 1.0}),
+    (twins("Find ladders", ["work"], ["work"], ["tools"]), {"q1": 0.0, "q2": 0.0, "q3": 1.0}),
+    (twins("Wo?", [], ["other", "tools"], None, ["work"]), {"q1": None, "q2": 0.0, "q3": None, "q4": 1.0}),
+)
+def test_cases_with_one_question_are_scored_apart(
+    given: tuple[list[Any], dict[str, float | None]], project: Project
+) -> None:
+    """The reply may be shared, the score is that of each case's own expectation."""
+    project.cases = [line | {"category": "known"} for line in given[0]]
     project.docs = {"tools": "A ladder.", "work": "Work.", "other": "Other."}
     project.config |= {"draws": 1, "gates": [], "scorers": ["recall@1", "mrr"]}
     project.config["target"]["k"] = 1
     del project.config["judge"]
     done = project.run("--record")
     # The fake finds what the last case with this question names.
-    assert {"q1": 0.0, "q2": 1.0} == {score.case: score.value for score in done.scores("recall@1")}
+    assert given[1] == {score.case: score.value for score in done.scores("recall@1")}
 
 
 # ---------------------------------------------------------------- stale recordings
@@ -390,16 +407,100 @@ def test_gates_that_cannot_hold_are_refused_before_anything_is_spent(project: Pr
     assert not (project.folder / "runs").exists()
 
 
-def test_an_empty_dataset_and_a_filter_of_nothing_are_no_success(project: Project) -> None:
-    """TH-02: exit 2, the file or the filter is named."""
-    filtered = project.run("--category", case("th-02-filter.json")["filter"])
+@known(
+    "TH-02",
+    (data_of("th-02-empty.jsonl"), ["--category", json_of("th-02-filter.json")["filter"]]),
+    (b"\xef\xbb\xbf", ["--category", ""]),
+    (b"\r\n \t\r\n", ["--case", "books", "--category", "private"]),
+    (b"\n\n", ["--limit", "0"]),
+    (b"", ["--case", "Books"]),
+)
+def test_an_empty_dataset_and_a_filter_of_nothing_are_no_success(
+    given: tuple[bytes, list[str]], project: Project
+) -> None:
+    """Exit 2, the file or the filter is named, and nothing is asked."""
+    data, filtering = given
+    filtered = project.run("--live", *filtering)
     assert ExitCode.USAGE == filtered.code
-    assert "--category wrok: the dataset has no 'wrok'" in filtered.text
+    assert filtering[0] in filtered.text
     project.write()
-    (project.folder / "cases.jsonl").write_bytes((CASES / "th-02-empty.jsonl").read_bytes())
+    (project.folder / "cases.jsonl").write_bytes(data)
     done = CliRunner().invoke(main, ["run", str(project.folder / "config.yaml"), "--live"])
     assert ExitCode.USAGE == done.exit_code
     assert "cases.jsonl" in done.output
+    assert [] == project.model.bodies
+
+
+@known(
+    "RS-03",
+    json_of("rs-03-lone-surrogate.json")["answer"],
+    "\udfff",
+    "\ud83d \ude00 \ud83d\ude00 \udc00\ud835 \u2028\x00\ufeff",
+)
+def test_half_a_character_costs_no_row(given: str, project: Project) -> None:
+    """Where a reply holds one, U+FFFD stands in its place; every report is written, a replay is the same."""
+    small(project)
+    project.model.say = lambda body: given
+    done = project.run("--record")
+    assert ExitCode.OK == done.code, done.text
+    text = given.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert {text} == {draw.answer for draw in done.draws}
+    assert {"junit.xml", "report.html", "summary.md"} <= done.files().keys()
+    replayed = project.run()
+    assert (ExitCode.OK, {text}) == (replayed.code, {draw.answer for draw in replayed.draws})
+
+
+@known(
+    "RS-04",
+    json_of("rs-04-strict-json.json")["answer_text"],
+    "Infinity",
+    '{"score": NaN, "most": -Infinity}',
+)
+def test_every_file_of_a_run_is_strict_json(given: str, project: Project) -> None:
+    """Where nothing can be computed there is null and a reason; a text that says NaN is left alone."""
+    small(project)
+    lost = project.cases[0]["question"]
+    project.cases = [one | {"category": f"c{number}"} for number, one in enumerate(project.cases)]
+    project.model.say = lambda body: {"status": 500} if question_of(body) == lost else given
+    done = project.run("--live", "--json")
+    assert {given, None} == {draw.answer for draw in done.draws}
+    for path in done.folder.path.glob("*.json*"):
+        for line in path.read_bytes().split(b"\n") if path.suffix == ".jsonl" else [path.read_bytes()]:
+            if line:
+                json.loads(line, parse_constant=lambda name: pytest.fail(name))
+    empty = [one for one in done.folder.header.estimates if one.group == "c0" and one.judged]
+    assert {(0, None)} == {(one.n, one.value) for one in empty}
+    assert {"no_data"} == {one.reason for one in empty}
+
+
+TH_01 = json_of("th-01-exit.json")
+WRITTEN = {"junit": "junit.xml", "html": "report.html", "jsonl": "summary.md"}
+"""What the file calls an output → ours; all of them are always written."""
+
+
+@known("TH-01", TH_01["outputs"], [["html", "jsonl"]], [["junit"], ["jsonl"]])
+def test_a_failed_gate_is_one_whatever_is_written(given: list[list[str]], project: Project) -> None:
+    """Exit 1 where every output is written; where one cannot be it is 2 and named, never 0."""
+    assert ["fail", "pass"] == TH_01["outcomes"]
+    relevant = (["talks", "degree"], ["degree"])  # of which the bot retrieves one
+    project.cases = [one | {"relevant_ids": ids} for one, ids in zip(project.cases, relevant, strict=False)]
+    project.config["target"]["k"] = 1
+    project.config |= {"draws": 1, "scorers": ["recall@1"]}
+    project.config["gates"] = [{"metric": "recall@1", "min": TH_01["gate"]["pass_rate"], "infer": "this_set"}]
+    del project.config["judge"]
+    done = project.run("--live")
+    assert (ExitCode.GATE_FAILED, {"recall@1": "fails"}) == (done.code, done.decisions), done.text
+    for outputs in given:
+        blocked = [done.folder.path / name for kind, name in WRITTEN.items() if kind not in outputs]
+        for path in blocked:
+            path.unlink()
+            path.mkdir()
+        again = CliRunner().invoke(main, ["report", str(done.folder.path)])
+        assert (ExitCode.USAGE if blocked else ExitCode.GATE_FAILED) == again.exit_code
+        assert all(f"{path.name}: cannot be written" in again.output for path in blocked)
+        for path in blocked:
+            path.rmdir()
+        assert ExitCode.GATE_FAILED == CliRunner().invoke(main, ["report", str(done.folder.path)]).exit_code
 
 
 def test_a_partial_run_says_so_and_evaluates_no_gate(project: Project) -> None:
@@ -609,19 +710,25 @@ def interrupted(project: Project, number: signal.Signals, *args: str) -> tuple[i
     return process.returncode, text, RunFolder(path)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@known(
+    "CC-05",
+    (signal.SIGINT, json_of("cc-05-interrupt.json")["rows"]),
+    (signal.SIGTERM, 10),
+    (signal.SIGINT, 5),
+)
 def test_an_interrupted_run_keeps_its_draws_and_leaves_no_bot(
-    project: Project, number: signal.Signals
+    given: tuple[signal.Signals, int], project: Project
 ) -> None:
-    """CC-05: 130, whole lines, no orphan; the recording holds the answers, and the next run does the rest."""
-    project.cases = project.cases[: case("cc-05-interrupt.json")["rows"]]
+    """130, whole lines, no orphan; the recording holds the answers, and the next run does the rest."""
+    number, rows = given
+    project.cases = project.cases[:rows]
     project.config |= {"draws": 1, "gates": []}
     code, text, folder = interrupted(project, number, "--record")
     assert ExitCode.INTERRUPTED == code, text
     assert "interrupted; finished draws are kept" in text
     assert "Traceback" not in text
     kept = list(folder.draws())
-    assert 3 <= len(kept) < 10
+    assert 3 <= len(kept) < rows
     assert {None} == {draw.error for draw in kept}
     assert not (folder.path / "run.json").exists()
     lines = project.lines()
@@ -629,7 +736,7 @@ def test_an_interrupted_run_keeps_its_draws_and_leaves_no_bot(
     project.model.delay = 0
     project.model.bodies.clear()
     assert ExitCode.OK == project.run("--record").code
-    assert 10 - len(lines) == len(project.model.bodies)
+    assert rows - len(lines) == len(project.model.bodies)
 
 
 def test_a_background_job_that_ignores_sigint_ends_on_sigterm(project: Project) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -26,8 +25,8 @@ from fakes.project import (
     question_of,
 )
 from fakes.servers import Json
+from known import json_of, known
 
-CASES = Path(__file__).parent / "cases"
 BOOKS = TOPICS["books"][0]
 """The question that a defect is shown on, where it is shown on one."""
 
@@ -102,11 +101,11 @@ def test_an_answer_cut_by_its_length_is_no_answer(project: Project) -> None:
 
 def test_a_prompt_of_which_little_was_read_is_cut(project: Project) -> None:
     """NW-06: the server counts far fewer tokens than were sent: an error of those draws."""
-    known = json.loads((CASES / "nw-06-context-cut.json").read_text("utf-8"))
-    long = "x" * known["prompt_chars"]
+    case = json_of("nw-06-context-cut.json")
+    long = "x" * case["prompt_chars"]
     project.docs["books"] = f"About my books: {long}"
     project.model.say = lambda body: (
-        {"text": honest(body), "prompt_eval_count": known["reply"]["prompt_eval_count"]}
+        {"text": honest(body), "prompt_eval_count": case["reply"]["prompt_eval_count"]}
         if long in body["messages"][-1]["content"] and question_of(body) == BOOKS
         else {"text": honest(body), "prompt_eval_count": 3900}
         if long in body["messages"][-1]["content"]
@@ -233,28 +232,29 @@ def test_a_bot_that_passes_no_seed_is_still_proved_one_at_a_time(project: Projec
 # ---------------------------------------------------------------- the bot: its service
 
 
-@pytest.mark.parametrize(
-    ("defect", "reason"),
+SE_01 = json_of("se-01-error-as-answer.json")["server"]
+
+
+@known(
+    "SE-01",
     [
-        ("500-like-a-refusal", "service: /answer: HTTP 500: Sorry, I cannot process your request."),
+        ("500-like-a-refusal", f"service: /answer: HTTP 500: {SE_01[0]['body']}"),
         ("200-with-error", "service: /answer: not a reply: answer: Field required"),
-        ("empty", "service: the answer is empty"),
-        ("drops", "service: the bot: /answer: no connection, or it broke off"),
     ],
+    [("empty", "service: the answer is empty")],
+    [("drops", "service: the bot: /answer: no connection, or it broke off")],
 )
-def test_a_failed_call_is_no_answer(project: Project, defect: str, reason: str) -> None:
-    """SE-01: text of a failure that reads like a refusal is not graded, and no gate passes on it."""
-    known = json.loads((CASES / "se-01-error-as-answer.json").read_text("utf-8"))
-    assert known["server"][0]["body"] in "service: Sorry, I cannot process your request."
-    asked = UNKNOWN["salary"]
-    project.break_bot(defect, asked)
-    done = live(project)
-    assert ExitCode.NOT_ENOUGH_EVIDENCE == done.code
-    assert {"salary": [reason, reason]} == done.errors
-    assert GREEN | {"correctly_refused": "undecided", "faithful": "undecided"} == done.decisions
-    assert {"error"} == {
-        s.status for s in done.folder.scores() if s.case == "salary" and s.index is not None
-    } - {"not_applicable"}
+def test_a_failed_call_is_no_answer(given: list[tuple[str, str]], project: Project) -> None:
+    """Text of a failure that reads like a refusal is not graded, and no gate passes on it."""
+    for defect, reason in given:
+        project.break_bot(defect, UNKNOWN["salary"])
+        done = live(project)
+        assert ExitCode.NOT_ENOUGH_EVIDENCE == done.code
+        assert {"salary": [reason, reason]} == done.errors
+        assert GREEN | {"correctly_refused": "undecided", "faithful": "undecided"} == done.decisions
+        assert {"error"} == {
+            s.status for s in done.folder.scores() if s.case == "salary" and s.index is not None
+        } - {"not_applicable"}
 
 
 def test_a_bot_that_dies_at_start_shows_its_last_output(project: Project) -> None:

@@ -11,11 +11,11 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from evalrun.digest import read_json
+from evalrun.digest import read_json, utf8
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
 """Media type of Converse's streams. They are binary: a recording holds them as base64."""
@@ -83,9 +83,13 @@ def system_of(body: Any) -> str | None:
 
 
 def output_of(path: str, reply: str) -> Output:
-    """What a reply says, whole or streamed; no text where its path is of no known wire."""
+    """What a reply says, whole or streamed; no text where its path is of no known wire.
+
+    Half of a character is U+FFFD, as in every answer.
+    """
     wire = wire_of(path)
-    return wire.said(_values(reply)) if wire else Output("")
+    said = wire.said(_values(reply)) if wire else Output("")
+    return replace(said, text=utf8(said.text).decode())
 
 
 def same_path(path: str) -> str:

@@ -96,7 +96,8 @@ class Bot:
             self.asked += 1
             asked = self.asked
         if self.has("drifting", question):
-            spare = list(self.docs)[asked % len(self.docs)]
+            others = [name for name in self.docs if name not in {chunk["id"] for chunk in context["chunks"]}]
+            spare = others[asked % len(others)]
             context = context_of([*context["chunks"][:1], {"id": spare, "text": self.docs[spare]}])
         if self.has("own-cache", question):
             return self.reply(context, [], {"message": {"content": REFUSAL}, "done_reason": "stop"})

@@ -43,7 +43,7 @@ def sections_of(names: Sequence[str]) -> Profile:
 EM_01 = json_of("em-01-mixed-dims.json")
 
 
-def store(dim: Any, *vectors: Any) -> dict[str, Any]:
+def store(dim: Any, *vectors: Any) -> Any:
     """An index file as the case has it."""
     names = ("work", "study", "home")
     rows = [{"id": name, "text": "t", "vector": row} for name, row in zip(names, vectors, strict=False)]
@@ -150,7 +150,7 @@ async def test_fewer_rows_than_texts_are_refused(ollama: FakeOllama) -> None:
 EM_03 = json_of("em-03-batch-order.json")
 
 
-def reply_of(*rows: tuple[int, list[float]]) -> dict[str, Any]:
+def reply_of(*rows: tuple[int, Sequence[float]]) -> dict[str, Any]:
     """An embedding reply with these numbers and rows."""
     return {"data": [{"index": number, "embedding": row} for number, row in rows]}
 

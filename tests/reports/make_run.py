@@ -154,7 +154,7 @@ def make_hostile(path: Path, texts: Sequence[str]) -> RunFolder:
         (Case(id=f"h{place} {text}", question=text, category=text, reference=text, tags=(text,)), text)
         for place, text in enumerate(kept)
     ]
-    told = {"name": kept[0], "notes": tuple(kept), "errors": tuple(kept)}
+    told: dict[str, Any] = {"name": kept[0], "notes": tuple(kept), "errors": tuple(kept)}
     return make_run(path, sizes={"single_chunk": 8}, extra=extra, **told)
 
 

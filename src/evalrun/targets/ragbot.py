@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal, TypeVar
 
 import httpx
 from pydantic import BaseModel, Field, ValidationError
 
 from evalrun.addresses import BotUrl
-from evalrun.digest import read_json
+from evalrun.digest import read_json, utf8
 from evalrun.errors import UnavailableError
 from evalrun.http import Service, Watch
 from evalrun.network import network
@@ -124,8 +125,12 @@ def _parsed(path: str, response: httpx.Response, record: type[R]) -> R:
     if response.status_code != 200:
         raise _refused(path, response)
     try:
-        return record.model_validate_json(response.content)
+        # By way of Python's reader: pydantic's takes no half of a character, which a model may well say.
+        value = json.dumps(read_json(response.content), ensure_ascii=False)
+        return record.model_validate_json(utf8(value))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise BadReply(f"{path}: not a {record.__name__.lower()}: {where}: {first['msg']}") from None
+    except ValueError as error:
+        raise BadReply(f"{path}: not a {record.__name__.lower()}: not valid JSON: {error}") from None

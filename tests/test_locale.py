@@ -1,0 +1,54 @@
+"""Text of any script, on a console of any encoding."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from evalrun.dataset import load_dataset
+from known import CASES, known, lines_of
+
+TIMED = {"meta.json", "report.html", "junit.xml", "summary.md"}
+TL_01 = lines_of("tl-01-non-utf8.jsonl")
+
+
+@known(
+    "TL-01",
+    TL_01,
+    [{"id": "\u202eid", "question": "\u0130\u1e9e \U0001f468\u200d\U0001f469\u200d\U0001f467 \u0300"}],
+    [{"id": "a\u2028b", "question": "\ufffd \ue000 \u00a0 \u2713 \U0010fffd \u0661"}],
+)
+def test_an_old_console_changes_no_file(given: list[dict[str, str]], tmp_path: Path) -> None:
+    """In any locale the exit code and every file are the same, files are UTF-8, nothing cannot be said."""
+    rows = [row | {"answer": row["question"], "category": "any"} for row in given]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    found = []
+    for number, env in enumerate(
+        ({"PYTHONUTF8": "1"}, {"PYTHONIOENCODING": "cp1252"}, {"LC_ALL": "C", "PYTHONUTF8": "0"})
+    ):
+        output = tmp_path / str(number) / "run"
+        code = "from evalrun.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", code, "score", str(path), "--output", str(output)],
+            env={**os.environ, **env},
+            capture_output=True,
+            check=False,
+        )
+        assert b"Traceback" not in done.stderr, done.stderr
+        # The pages show when and how fast the run went, which is another time in each.
+        files = {one.name: one.read_bytes() for one in output.iterdir() if one.name not in TIMED}
+        assert TIMED <= {one.name for one in output.iterdir()}
+        assert all(one.read_bytes().decode("utf-8") for one in output.iterdir() if one.stat().st_size)
+        found.append((done.returncode, files))
+    assert found[0] == found[1] == found[2]
+    assert rows[0]["question"] in found[0][1]["draws.jsonl"].decode("utf-8")
+
+
+def test_a_dataset_in_any_script_is_read(tmp_path: Path) -> None:
+    """TL-01: ids and questions hold what people write."""
+    (case,) = load_dataset(CASES / "tl-01-non-utf8.jsonl").cases
+    assert (TL_01[0]["id"], TL_01[0]["question"]) == (case.id, case.question)
