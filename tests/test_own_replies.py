@@ -373,12 +373,12 @@ def test_a_plan_counts_what_is_recorded_of_the_bot(tmp_path: Path) -> None:
 
 def test_a_value_that_is_no_json_is_an_error_of_its_draw(tmp_path: Path) -> None:
     """What a function returns must fit a line; that it does not is said, and nothing is stored."""
-    (tmp_path / "odd_function.py").write_text(
+    (tmp_path / "pooling_function.py").write_text(
         "def answer(question):\n    return {'answer': 'yes', 'more': object()}\n", "utf-8"
     )
     config = written(
         tmp_path,
-        {"kind": "python", "function": "odd_function:answer"},
+        {"kind": "python", "function": "pooling_function:answer"},
         provenance="none",
         scorers=["latency"],
     )
