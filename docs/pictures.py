@@ -40,6 +40,8 @@ A4 = {"width": 718, "height": 1047}
 RUNS = {"1203-quality": ("--draws", "1"), "1204-quality": ("--draws", "2"), "1205-part": ("--limit", "5"),
         "1206-quality": ()}  # fmt: skip
 """Run folder → how it differs from the config; the last is the run as it is shipped."""
+ATTACKED = "1207-redteam"
+"""The run folder of the attacks, beside the runs that the index lists."""
 ASKED = ("sc-deploy-01", "gr-home-01")
 """The questions of the chat: one that the profile answers, one that it does not."""
 SOURCE = "Nomad"
@@ -72,6 +74,14 @@ def make_runs(folder: Path) -> None:
     half.mkdir()
     shutil.copy(folder / "1203-quality" / "draws.jsonl", half)
     os.utime(half, (1796462000, 1796462000))
+
+
+def attack(folder: Path) -> None:
+    """Replay the attacks into ``folder``."""
+    command = program("evalrun", "redteam", "--quiet", "--output", str(folder))
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    if done.returncode not in (0, 1, 3):
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
 
 
 def recorded() -> dict[str, tuple[str, str]]:
@@ -154,8 +164,14 @@ def all_pictures(browser: Any, folder: Path) -> Iterator[tuple[str, bytes]]:
         page = visit(browser, report, A4, "light")
         page.emulate_media(media="print")
         yield "report-print", shot(page)
+    yield from each(browser, "matrix", (folder / ATTACKED / "report.html").as_uri(), show_matrix)
     with chatting(folder) as (chat, questions):
         yield from each(browser, "chat", chat, lambda page: ask(page, questions))
+
+
+def show_matrix(page: Any) -> None:
+    """Scroll to technique against goal."""
+    page.locator("#matrix").evaluate("(section) => section.scrollIntoView()")
 
 
 def each(browser: Any, name: str, url: str, act: Callable[[Any], None]) -> Iterator[tuple[str, bytes]]:
@@ -251,6 +267,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
         folder = Path(name)
         make_runs(folder / "runs")
+        attack(folder / ATTACKED)
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         for picture, png in all_pictures(browser, folder):
             path = PICTURES / f"{picture}.png"

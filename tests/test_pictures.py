@@ -28,7 +28,7 @@ def load() -> ModuleType:
 pictures: Any = load()
 NAMES = {
     f"{page}-{width}-{scheme}.png"
-    for page in ("report", "drawer", "chat", "index")
+    for page in ("report", "drawer", "chat", "index", "matrix")
     for width in pictures.SIZES
     for scheme in pictures.SCHEMES
 } | {"report-print.png"}
