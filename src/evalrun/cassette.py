@@ -29,7 +29,7 @@ from evalrun.errors import InputError, Problem, RecordingError
 from evalrun.jsonl import Appender, packed, packed_path, pretty_json, read_lines, to_line, write_atomically
 from evalrun.locking import FolderLock
 from evalrun.records import Exchange, Record
-from evalrun.redaction import Redaction, Unredactable, open_query
+from evalrun.redaction import Redaction, Unredactable, open_query, without
 from evalrun.wires import (
     EVENT_STREAM,
     Asked,
@@ -587,7 +587,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
     def _path(self, request: httpx.Request) -> str:
         url = urlsplit(str(request.url))
         path, query = same_path(url.path.removeprefix(self._base_path)), open_query(url.query)
-        return f"{path}?{query}" if self._own and query else path
+        return without(f"{path}?{query}" if self._own and query else path, self.cassette.redaction.secrets)
 
     def _share(self, method: str, path: str, body: Any, key: str, address: Address | None) -> Exchange:
         """A verdict that several draws share is kept under the smallest of their addresses."""
@@ -665,6 +665,8 @@ class CassetteTransport(httpx.AsyncBaseTransport):
             )
             content = line.reply  # who asked reads what a replay reads
             self._note(line, address)
+        elif media_type != EVENT_STREAM:  # an error is told, at times only its beginning
+            content = without(content, self.cassette.redaction.secrets)
         headers = {"content-type": media_type or "application/json"}
         if "retry-after" in response.headers:
             headers["retry-after"] = response.headers["retry-after"]

@@ -225,12 +225,13 @@ def _move_in(document: Document, loc: Loc, new: Document, where: str) -> None:
     gone = {place for at, place in document.values.items() if at[: len(loc)] == loc}
     document.problems = [problem for problem in document.problems if problem.where not in gone]
     document.problems += [Problem(where, problem.message, problem.hint) for problem in new.problems]
-    for places in (document.values, document.keys, document.from_env):
+    for places in (document.values, document.keys, document.from_env, document.variables):
         for at in [at for at in places if at[: len(loc)] == loc]:
             del places[at]
     document.values |= {(*loc, *at): where for at in new.values or [()]}
     document.keys |= {(*loc, *at): where for at in [(), *new.keys]}
     document.from_env |= {(*loc, *at): written for at, written in new.from_env.items()}
+    document.variables |= {(*loc, *at): given for at, given in new.variables.items()}
 
 
 # ---------------------------------------------------------------- rules between fields

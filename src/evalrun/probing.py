@@ -16,6 +16,7 @@ import httpx
 from evalrun.digest import read_json
 from evalrun.errors import UnavailableError
 from evalrun.http import Limits, Service
+from evalrun.redaction import secrets_of, without
 
 ASKED = "What can you help me with?"
 SLOT = "{question}"
@@ -70,15 +71,16 @@ async def probe(url: str, headers: Mapping[str, str], bodies: Sequence[Any] = BO
     Raises:
         UnavailableError: nothing listens there, or no body is taken.
     """
-    tried, refused = [], ""
+    tried, refused, secrets = [], "", secrets_of(headers)
     async with Service("the bot", url, Limits(timeout=120, retries=0), headers=headers) as service:
         queue = list(bodies)
         while queue:
             tried.append(body := queue.pop(0))
             response = await service.call("POST", "", _with(body, ASKED))
+            text = without(response.text, secrets)
             if 200 <= response.status_code < 300:
-                return read(body, _json(url, response))
-            refused = f"HTTP {response.status_code}: {response.text[:200]}"
+                return read(body, _json(url, text))
+            refused = f"HTTP {response.status_code}: {text[:200]}"
             wanted = missing_field(response) if len(bodies) > 1 else None
             queue = ([wanted] if wanted and wanted not in tried else []) + queue
     shown = ", ".join(json.dumps(body) for body in tried)
@@ -95,12 +97,12 @@ def read(body: Any, reply: Any) -> Found:
     return Found(body, answer, contexts, json.dumps(reply, ensure_ascii=False)[:400])
 
 
-def _json(url: str, response: httpx.Response) -> Any:
+def _json(url: str, text: str) -> Any:
     try:
-        return read_json(response.content)
+        return read_json(text)
     except ValueError:
         raise UnavailableError(
-            f"{url}: the reply is not JSON: {response.text[:80]!r}",
+            f"{url}: the reply is not JSON: {text[:80]!r}",
             "say where the answer is with --request, --answer and --contexts",
         ) from None
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evalrun.errors import UnavailableError
+from evalrun.redaction import secrets_of, without
 
 _TAIL_LINES = 20
 _TAIL_BYTES = 8192
@@ -52,9 +53,15 @@ class Process:
     """
 
     def __init__(
-        self, process: asyncio.subprocess.Process, keeper: subprocess.Popen[bytes] | None, *, piped: bool
+        self,
+        process: asyncio.subprocess.Process,
+        keeper: subprocess.Popen[bytes] | None,
+        *,
+        piped: bool,
+        secrets: tuple[str, ...] = (),
     ) -> None:
         self._process = process
+        self._secrets = secrets
         self._keeper = keeper
         self._tail = b""
         stream = process.stderr if piped else process.stdout
@@ -77,14 +84,14 @@ class Process:
             UnavailableError: it cannot be started; ``what`` is the key of the config that names it.
         """
         program = find_program(command[0], folder, what)
-        pipe = asyncio.subprocess.PIPE
+        pipe, variables = asyncio.subprocess.PIPE, {**os.environ, "PYTHONUNBUFFERED": "1", **env}
         keeper = _keeper()
         try:
             process = await asyncio.create_subprocess_exec(
                 program,
                 *command[1:],
                 cwd=folder,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **env},
+                env=variables,
                 stdin=pipe if piped else asyncio.subprocess.DEVNULL,
                 stdout=pipe,
                 stderr=pipe if piped else asyncio.subprocess.STDOUT,
@@ -96,7 +103,7 @@ class Process:
             if isinstance(error, OSError):
                 raise UnavailableError(f"{what}: {program}: {error.strerror}") from None
             raise
-        return cls(process, keeper, piped=piped)
+        return cls(process, keeper, piped=piped, secrets=secrets_of(variables))
 
     @property
     def stdin(self) -> asyncio.StreamWriter:
@@ -125,8 +132,11 @@ class Process:
         self._tail = (self._tail + output)[-_TAIL_BYTES:]
 
     def last_words(self) -> str:
-        """The last lines it wrote, indented."""
-        lines = self._tail.decode("utf-8", "replace").rstrip().split("\n")[-_TAIL_LINES:]
+        """The last lines it wrote, indented, without the keys in its environment."""
+        text = without(self._tail.decode("utf-8", "replace"), self._secrets)
+        if len(self._tail) == _TAIL_BYTES:  # it may begin within a key
+            text = text[max(map(len, self._secrets), default=0) :]
+        lines = text.rstrip().split("\n")[-_TAIL_LINES:]
         return "\n".join(f"    {line.rstrip()}" for line in lines)
 
     async def wait(self) -> int:

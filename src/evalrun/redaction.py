@@ -18,8 +18,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from evalrun.digest import utf8
+from evalrun.errors import UserError
 
 HIDDEN = "[hidden]"
 BLANKED = "[redacted]"
@@ -42,11 +44,22 @@ def secrets_of(values: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """``text`` with every secret in it hidden, also where it is escaped as JSON escapes it."""
-    for secret in secrets:
-        for form in {secret, json.dumps(secret)[1:-1]}:
+    """``text`` with every secret in it hidden, also where it is escaped as JSON or a URL escapes it."""
+    for secret in sorted(secrets, key=len, reverse=True):  # one may hold another
+        for form in {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}:
             text = text.replace(form, HIDDEN)
     return text
+
+
+@contextlib.contextmanager
+def told_without(secrets: Iterable[str]) -> Iterator[None]:
+    """An error for the user that is raised inside tells no secret, whoever worded it."""
+    try:
+        yield
+    except UserError as error:
+        error.message, error.hint = (without(text, secrets) for text in (error.message, error.hint))
+        error.args = (error.message,)
+        raise
 
 
 def open_query(query: str) -> str:
@@ -60,10 +73,10 @@ class Redaction:
     """What is taken out before an exchange is stored: keys, and what the patterns of a config match."""
 
     patterns: tuple[re.Pattern[str], ...] = ()
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def of_request(self, body: Any) -> Any:
-        """A request without keys; its key is taken from what is left."""
+        """A request, or any JSON value, without keys; its key is taken from what is left."""
         if not self.secrets:
             return body
         if isinstance(body, dict):

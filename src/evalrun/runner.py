@@ -29,7 +29,7 @@ from evalrun.pipeline import Answering, Pipeline, Progress, Stop
 from evalrun.planning import Plan, target_of
 from evalrun.preflight import check_servers
 from evalrun.records import Begun, Context, Exchange, Meta
-from evalrun.redaction import Redaction, without
+from evalrun.redaction import Redaction, told_without
 from evalrun.reports import report, write_reports
 from evalrun.resuming import Kept, begun_of, check_same, kept_of, settle
 from evalrun.sampler import Drawn, Sampler
@@ -74,6 +74,7 @@ async def execute(
     cassette, whole = _cassette(plan, refresh), False
     try:
         async with AsyncExitStack() as stack:
+            stack.enter_context(told_without(folder.secrets))
             kept = kept_of(folder, plan) if folder.unfinished else Kept()
             judge, asked_again = _judge(stack, plan, cassette, _into(folder), kept.verdicts)
             await check_servers(plan, cassette)
@@ -106,10 +107,9 @@ async def execute(
                 raise Interrupted("interrupted; finished draws are kept")
             whole = work.whole
     except UnavailableError as error:
-        told, hint = (without(text, folder.secrets) for text in (error.message, error.hint))
         if cassette.misses:
-            raise RecordingError("\n".join([*missed(cassette), told]), hint) from None
-        raise type(error)(told, hint) from None
+            raise RecordingError("\n".join([*missed(cassette), error.message]), error.hint) from None
+        raise
     finally:
         cassette.close(whole=whole)
         folder.close()
@@ -206,7 +206,7 @@ async def _source(
     at_once = bot.target.offers.seed or bot.tap is None
     return _Source(
         sampler,
-        await bot.target.about(),
+        cassette.redaction.of_request(await bot.target.about()),
         at_once,
         bot.ended,
         lambda: bot.target.retries,
@@ -275,6 +275,7 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
         temperature=config.temperature,
         max_tokens=config.max_tokens,
         replies=replies,
+        secrets=config.secrets,
     )
     made: Target = kind(options, setting)
     stack.push_async_callback(made.close)
@@ -321,8 +322,9 @@ def _check_baseline(plan: Plan, judge: Judge | None) -> None:
 
 async def probe(plan: Plan) -> tuple[Drawn, dict[str, Any]]:
     """Ask the bot the first question once, unjudged and unrecorded; what it says of itself beside it."""
-    cassette = Cassette(None, "live")
+    cassette = Cassette(None, "live", redaction=Redaction(secrets=plan.config.secrets))
     async with AsyncExitStack() as stack:
+        stack.enter_context(told_without(plan.config.secrets))
         await check_servers(plan, cassette)
         bot = await _bot(stack, plan, cassette, lambda exchange: None)
         about = await bot.target.about()

@@ -157,8 +157,8 @@ class Limits(Record):
 class Launch(Record):
     """How to start a bot: ``{port}`` and ``{tap}`` are filled in when it is started. Seconds."""
 
-    command: tuple[str, ...] = Field(min_length=1)
-    env: dict[str, str] = Field(default_factory=dict)
+    command: tuple[str, ...] = Field(min_length=1, repr=False)
+    env: dict[str, str] = Field(default_factory=dict, repr=False)
     ready: str = Field(default="/healthz", pattern="^/")
     timeout: float = Field(default=60, gt=0, exclude=True)
 
@@ -226,7 +226,7 @@ class TapConfig(Record):
 
     bind: Annotated[str, AfterValidator(_ip)] = "127.0.0.1"
     host: str | None = Field(default=None, pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$")
-    token: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._~-]{16,128}$")
+    token: str | None = Field(default=None, repr=False, pattern=r"^[A-Za-z0-9._~-]{16,128}$")
 
     @validate_model(mode="after")
     def _guarded(self) -> TapConfig:
@@ -433,11 +433,10 @@ class RunConfig(Record):
     @property
     def secrets(self) -> tuple[str, ...]:
         """The keys that this config names or reads, which must stand in nothing that is written."""
-        found = {
-            f"{loc} {text}": str(self._document.at(loc)) for loc, text in self._document.from_env.items()
-        }
+        given = self._document.variables.items()
+        found = {f"{loc} {name}": text for loc, used in given for name, text in used.items()}
         named = {getattr(self.judge, "key_env", None), getattr(self.target.options, "key_env", None)}
-        found |= {name: os.environ.get(name, "") for name in (*named, *_KEYS) if name}
+        found |= {f"key {name}": os.environ.get(name, "") for name in (*named, *_KEYS) if name}
         words = secrets_of(found | dict(getattr(self.target.options, "headers", None) or {}))
         return tuple(word for word in words if len(word) >= _KEY_LENGTH)
 

@@ -51,13 +51,15 @@ class Document:
     """One YAML file: its value, the place of each part, and what is wrong with it.
 
     ``value`` is built of dict (keys are always text), list, str, int, float, bool and None. ``from_env``
-    holds, by location, the text as written of every value that the environment had a part in.
+    holds, by location, the text as written of every value that the environment had a part in, ``variables``
+    what each variable in it is.
     """
 
     path: Path
-    value: Any = None
+    value: Any = field(default=None, repr=False)
     problems: list[Problem] = field(default_factory=list)
     from_env: dict[Loc, str] = field(default_factory=dict)
+    variables: dict[Loc, dict[str, str]] = field(default_factory=dict, repr=False)
     values: dict[Loc, str] = field(default_factory=dict)
     keys: dict[Loc, str] = field(default_factory=dict)
 
@@ -318,7 +320,10 @@ class _Builder:
 
     def _variable(self, found: re.Match[str], node: _Node, loc: Loc) -> str:
         name, default = found[1], found[2]
-        value = (self.env or {}).get(name or "") or default
+        given = (self.env or {}).get(name or "")
+        value = given or default
+        if given:
+            self.document.variables.setdefault(loc, {})[name] = given
         if found[0] == "$$":
             return "$"
         if name is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -68,7 +68,8 @@ class Setting:
     """What a target is made in: where the bot listens, if it does, and how hard it may be driven.
 
     ``launched``: its port is one of this run only. ``tap``: URL of the tap, or empty. ``folder``: that of the
-    config. ``replies``: what records the bot's own replies, where that is asked for.
+    config. ``replies``: what records the bot's own replies, where that is asked for. ``secrets``: words that
+    no text of the bot may bring.
     """
 
     url: str
@@ -79,6 +80,7 @@ class Setting:
     temperature: float | None = None
     max_tokens: int | None = None
     replies: CassetteTransport | None = None
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def asks(self) -> bool:

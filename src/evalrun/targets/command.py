@@ -19,6 +19,7 @@ from evalrun.http import Watch
 from evalrun.process import Process
 from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
+from evalrun.redaction import without
 from evalrun.targets import TARGETS, BadReply, Calling, Setting, Target, called
 from evalrun.targets.wire import BotOptions, Reading, filled, shown, values_of
 
@@ -39,9 +40,9 @@ class CommandOptions(BotOptions):
     """
 
     kind: Literal["command"]
-    command: tuple[str, ...] = Field(min_length=1)
-    env: dict[str, str] = Field(default_factory=dict)
-    body: dict[str, Any] = Field(default_factory=lambda: {"question": "{question}"})
+    command: tuple[str, ...] = Field(min_length=1, repr=False)
+    env: dict[str, str] = Field(default_factory=dict, repr=False)
+    body: dict[str, Any] = Field(default_factory=lambda: {"question": "{question}"}, repr=False)
 
     @property
     def template(self) -> Any:
@@ -193,7 +194,8 @@ class Command(Target):
 
     def _take(self, process: Process, line: bytes) -> None:
         try:
-            value = read_json(line)
+            text = line.decode(json.detect_encoding(line))
+            value = read_json(without(text, self._setting.secrets))
         except ValueError:
             value = None
         if not isinstance(value, dict):

@@ -1,6 +1,6 @@
 """Any bot that answers a JSON request with JSON, NDJSON or server-sent events.
 
-Owns the request over HTTP, its headers, and that no secret in them comes back in a text. What is put into a
+Owns the request over HTTP, its headers, and that no secret comes back in a text. What is put into a
 body and found in a reply belongs to ``wire``.
 """
 
@@ -34,11 +34,11 @@ class HttpOptions(BotOptions):
     """
 
     kind: Literal["http"]
-    url: BotUrl | None = None
-    path: str = ""
+    url: BotUrl | None = Field(default=None, repr=False)
+    path: str = Field(default="", repr=False)
     method: Literal["POST", "GET", "PUT"] = "POST"
-    headers: dict[str, str] = Field(default_factory=dict)
-    body: Any = Field(default_factory=lambda: {"question": "{question}"})
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    body: Any = Field(default_factory=lambda: {"question": "{question}"}, repr=False)
 
     @field_validator("body")
     @classmethod
@@ -67,7 +67,7 @@ class Http(Target):
         self.offers = options.offers
         self._options = options
         self._reading = Reading.of(options)
-        self._secrets = secrets_of(options.headers)
+        self._secrets = (*secrets_of(options.headers), *setting.secrets)
         self._service = Service(
             "the bot",
             setting.url,

@@ -64,7 +64,7 @@ class OpenAI(Target):
         self._reading = Reading.of(options)
         self._sampling = {"temperature": setting.temperature, "max_tokens": setting.max_tokens}
         headers = _headers(options.key_env)
-        self._secrets = secrets_of(headers)
+        self._secrets = (*secrets_of(headers), *setting.secrets)
         self._service = Service(
             "the bot",
             setting.tap or setting.url,

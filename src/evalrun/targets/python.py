@@ -26,6 +26,7 @@ from evalrun.errors import UnavailableError, UserError
 from evalrun.http import Watch
 from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
+from evalrun.redaction import Redaction
 from evalrun.targets import TARGETS, BadReply, Calling, Setting, Target, called
 from evalrun.targets.wire import BotOptions, Reading, filled, has_slot, values_of
 
@@ -54,7 +55,7 @@ class PythonOptions(BotOptions):
 
     kind: Literal["python"]
     function: Annotated[str, AfterValidator(_function_name)]
-    args: dict[str, Any] = Field(default_factory=lambda: {"question": "{question}"})
+    args: dict[str, Any] = Field(default_factory=lambda: {"question": "{question}"}, repr=False)
 
     @property
     def template(self) -> Any:
@@ -105,6 +106,7 @@ class Python(Target):
                 seconds = f"{self._setting.limits.timeout:g} s"
                 raise UnavailableError(f"{self._options.function}: no answer within {seconds}") from None
             raise self._failed(error) from None
+        found = Redaction(secrets=self._setting.secrets).of_request(found)
         return self._reading.reply([found]) if not isinstance(found, str) else self._text(found)
 
     async def _called(self, args: dict[str, Any]) -> Any:
