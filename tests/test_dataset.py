@@ -299,6 +299,12 @@ def test_every_bad_line_is_told_at_once(tmp_path: Path) -> None:
     ] == refused(path)
 
 
+@pytest.mark.parametrize("key", ["id[0]", "tuple[str, ...]", "f(x)", "[", ""])
+def test_an_unknown_key_may_look_like_anything(tmp_path: Path, key: str) -> None:
+    """Also like what a schema calls the branches of a choice."""
+    assert [f"1: unknown key '{key}'"] == refused(written(tmp_path, row(**{key: 1})))
+
+
 def test_an_unknown_key_comes_with_the_nearest_known_one(tmp_path: Path) -> None:
     """A misspelt key is not ignored."""
     assert "did you mean 'must_contain'?" == hint(written(tmp_path, row(must_contains=["x"])))

@@ -88,7 +88,13 @@ def at_most(problems: Sequence[Problem], count: int = 100) -> list[Problem]:
 def _problem(
     error: ErrorDetails, model: type[BaseModel], place: Place, at: Loc, also_known: Iterable[str]
 ) -> Problem:
-    inner = tuple(part for part in error["loc"] if not _is_branch(part))
+    *outer, last = error["loc"] or ("",)
+    # What is missing or unknown is a key, whatever it looks like.
+    keyed = error["type"] in ("extra_forbidden", "missing")
+    inner = (
+        *(part for part in outer if not _is_branch(part)),
+        *([last] if error["loc"] and (keyed or not _is_branch(last)) else []),
+    )
     loc = (*at, *inner)
     name = f"'{dotted(loc)}'" if loc else "the whole"
     if error["type"] == "json_invalid":

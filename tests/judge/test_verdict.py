@@ -276,6 +276,8 @@ def test_extra_keys_are_not_used(given: str, direct: Rubric) -> None:
         (BAD.replace('["x"]', '"x"'), "no list"),
         (GOOD.replace("[]", "NaN"), "NaN"),
         ("[" * 100_000, "nested too deeply"),
+        (GOOD.replace("[]", "9" * 5_000), "a number of too many digits"),
+        ("{ " * 5_000 + GOOD, "more than 2,000 brackets that begin no JSON"),
     ],
 )
 def test_every_other_reply_is_an_error(text: str, part: str, direct: Rubric) -> None:

@@ -77,6 +77,8 @@ def parse_verdict(
         return Unreadable(str(fault))
     except RecursionError:
         return Unreadable("nested too deeply")
+    except ValueError:  # Python reads no whole number of more than some thousand digits
+        return Unreadable("holds a number of too many digits")
 
 
 # ---------------------------------------------------------------- text → object

@@ -207,7 +207,8 @@ def _search(expression: Any, value: Any) -> Any:
     try:
         return expression.search(value)
     except JMESPathError as error:
-        raise BadReply(f"{expression.expression}: {error}, in the reply: {shown(value)}") from None
+        told = str(error)[:_SHOWN]
+        raise BadReply(f"{expression.expression}: {told}, in the reply: {shown(value)}") from None
 
 
 def context_of(items: Sequence[Any]) -> Context:
