@@ -7,6 +7,7 @@ Random inputs are the same in every run, and a slow machine fails none of them; 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from fakes.project import Project
 
 # Commands are shown as this process was started; what tests expect does not depend on who started them.
 os.environ.pop("UV_RUN_RECURSION_DEPTH", None)
+# A job in the background ignores Ctrl-C, and so would every program that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("reproducible", deadline=None, derandomize=True)
 settings.register_profile(

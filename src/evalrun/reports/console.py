@@ -87,6 +87,10 @@ def _head(header: RunHeader, meta: Meta, columns: int) -> list[Text]:
     if header.judge and header.judge.same_model_as_bot:
         judge.append("     ! same model as the bot", "yellow")
     lines += [judge, _fact(meta.mode, _how(header, meta))]
+    spent = [words.count(meta.tokens, "token")] if meta.tokens else []
+    spent += [f"cost {words.amount(meta.cost)}"] if meta.cost else []
+    if spent:
+        lines.append(_fact("spent", ", ".join(spent)))
     if meta.refused:
         lines.append(_fact("tap", words.refused_words(meta), "yellow"))
     proofs = words.proof_lines(header.levels)
@@ -104,9 +108,7 @@ def _how(header: RunHeader, meta: Meta) -> str:
     total = sum(header.levels.values())
     recorded = words.recorded_line(header)
     parts = [words.count(total, "answer") + (f", recorded {recorded}" if recorded else "")]
-    took = [words.count(meta.tokens, "token")] if meta.tokens else []
-    took += [f"cost {words.amount(meta.cost)}"] if meta.cost else []
-    made = words.count(meta.calls, "model call") + (f" ({', '.join(took)})" if took else "")
+    made = words.count(meta.calls, "model call")
     again = f", {meta.retries:,} asked again" if meta.retries else ""
     parts.append(f"{made}{again}, {meta.replayed:,} replayed, {meta.seconds:.1f} s")
     if meta.attempt > 1:
