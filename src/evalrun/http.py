@@ -270,7 +270,8 @@ class Service:
         url = join_url(self.base_url, path)
         try:
             extensions = {"watch": watch} if watch else {}
-            return await self._client.request(method, url, json=body, extensions=extensions)
+            request = self._client.build_request(method, url, json=body, extensions=extensions)
+            return await carried(self._transport, request)
         except httpx.RequestError as error:
             raise self._lost(path, error) from None
 
@@ -288,6 +289,17 @@ class Service:
     def shown(self, path: str) -> str:
         """How messages name a path of this service: by its whole URL, unless its port is of this run only."""
         return shown_url((path or "/") if self._launched else join_url(self.base_url, path))
+
+
+async def carried(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
+    """The whole reply to a request, past what a client of httpx does: redirects, cookies, a log line.
+
+    Redirects and deadlines belong to the transport, no cookie is kept; the client's way costs as much again.
+    """
+    response = await transport.handle_async_request(request)
+    response.request = request
+    await response.aread()
+    return response
 
 
 def reason_of(error: httpx.RequestError) -> str:

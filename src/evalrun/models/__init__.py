@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from evalrun.errors import UnavailableError, UserError
-from evalrun.http import lost, reason_of
+from evalrun.http import carried, lost, reason_of
 from evalrun.records import Message
 from evalrun.registry import Registry
 from evalrun.wires import output_of
@@ -144,6 +144,7 @@ class OverHttp:
         self.digest = digest
         self._url = self.url_of(base_url, name)
         inner = transport or self.upstream(base_url, 4, None)
+        self._transport = inner
         self._client = httpx.AsyncClient(transport=inner, timeout=timeout, trust_env=False)
 
     @staticmethod
@@ -162,7 +163,8 @@ class OverHttp:
         Raises:
             UnavailableError: no connection, a timeout, a status other than 2xx, or another kind of body.
         """
-        return await _asked(self._client, self._url, body, self.name, holds)
+        request = self._client.build_request("POST", self._url, json=body)
+        return await _asked(self._transport, request, self.name, holds)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -170,12 +172,12 @@ class OverHttp:
 
 
 async def _asked(
-    client: httpx.AsyncClient, url: str, body: Mapping[str, Any], name: str, holds: str
+    transport: httpx.AsyncBaseTransport, request: httpx.Request, name: str, holds: str
 ) -> Completion:
-    parts = urlsplit(url)
+    parts = urlsplit(str(request.url))
     who = f"judge model '{name}' at {parts.scheme}://{parts.netloc}"
     try:
-        reply = await client.post(url, json=body)
+        reply = await carried(transport, request)
     except httpx.RequestError as fault:
         raise lost(fault)(
             f"{who} could not be reached: {reason_of(fault)}", "is judge.base_url right?"
