@@ -539,6 +539,13 @@ def test_an_alias_bomb_is_refused(given: tuple[str, str], tmp_path: Path) -> Non
     assert [given[1]] == [problem[: len(given[1])] for problem in refused(tmp_path, mapped(given[0]))]
 
 
+@pytest.mark.parametrize("name", ["x" * 256, "é" * 128, "a\0b", f"{'x/' * 3}{'y' * 300}.jsonl"])
+def test_what_no_file_system_takes_is_no_path(tmp_path: Path, name: str) -> None:
+    """Of a dataset, a rubric, a recording: refused before anybody looks for it."""
+    (problem,) = refused(tmp_path, changed("dataset", json.dumps(name)))
+    assert problem.endswith(" 'dataset.path' is not a path")
+
+
 def test_a_scorer_twice_is_refused(tmp_path: Path) -> None:
     """A metric is measured once."""
     assert ["4:10: 'scorers' holds 'mrr' twice"] == refused(tmp_path, changed("scorers", "[mrr, a, mrr]"))

@@ -122,7 +122,7 @@ def _spec(text: str, info: ValidationInfo) -> str:
 
 
 def _in_folder(path: Path, info: ValidationInfo) -> Path:
-    if "\0" in str(path):
+    if "\0" in str(path) or any(len(part.encode("utf-8", "replace")) > 255 for part in path.parts):
         raise _fault("is not a path")
     folder = (info.context or {}).get("folder")
     return path if folder is None else folder / path
