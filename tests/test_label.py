@@ -260,6 +260,14 @@ def test_what_is_saved_is_taken_in(run: RunFolder) -> None:
     assert [True, True, True] == [one.label for one in written().rows]
 
 
+def test_a_run_of_which_a_part_is_gone_is_not_labelled(run: RunFolder) -> None:
+    """Exit 2 with the name of the journal, before anything is asked."""
+    run.file("cases").unlink()
+    done = label("y", "--random", 3)
+    assert 2 == done.exit_code
+    assert "cases.jsonl is gone" in done.output
+
+
 def test_what_is_not_of_the_run_is_not_taken_in(run: RunFolder) -> None:
     """Another dimension, another answer, another design: exit 2, and nothing is written."""
     gone = {**row(run, 0, True), "draw": "sha256:" + "0" * 64}

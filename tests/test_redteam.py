@@ -330,6 +330,34 @@ def test_nothing_of_an_answer_breaks_a_report_a_log_or_a_terminal(project: Proje
         assert not re.search(rb"(?m)^\s*(::|##\[)", text)
 
 
+def test_saved_attacks_are_not_overwritten(project: Project, tmp_path: Path) -> None:
+    """They may have been edited; a folder that is missing is made."""
+    saved = tmp_path / "made" / "attacks.jsonl"
+    call = ["redteam", str(project.write()), "--save", str(saved), "--limit", "2"]
+    assert ExitCode.OK == CliRunner().invoke(main, call).exit_code
+    saved.write_text("edited", "utf-8")
+    again = CliRunner().invoke(main, call)
+    assert ExitCode.USAGE == again.exit_code
+    assert "nothing is overwritten" in again.output
+    assert "edited" == saved.read_text("utf-8")
+
+
+def test_a_config_without_a_cassette_is_live(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for ``run``: there is nothing to replay, so the bot is asked."""
+    monkeypatch.setenv("OLLAMA_HOST", project.model.url)
+    project.config.pop("cassette")
+    done = CliRunner().invoke(main, ["redteam", str(project.write()), "--limit", "2"])
+    assert ExitCode.OK == done.exit_code, done.output
+    assert "live    4 answers" in done.output
+
+
+def test_few_techniques_are_named_where_one_is_unknown(project: Project) -> None:
+    """Without listing every attack."""
+    done = CliRunner().invoke(main, ["redteam", str(project.write()), "--technique", "zzz"])
+    assert ExitCode.USAGE == done.exit_code
+    assert "there are: build_up, direct_override, " in done.output
+
+
 def test_nothing_of_an_attack_breaks_what_is_printed_or_written(project: Project, tmp_path: Path) -> None:
     """An own attack whose every text is hostile: the list, what is saved, reports, annotations."""
     attack = {

@@ -81,7 +81,7 @@ class Selection:
             if unknown := sorted(set(wanted) - names[option]):
                 raise UserError(
                     f"--{option} {unknown[0]}: the dataset has no '{unknown[0]}'",
-                    nearest(unknown[0], names[option]) or "list them: evalrun list CONFIG",
+                    nearest(unknown[0], names[option]) or _listed(names[option]),
                 )
         chosen = [
             case
@@ -91,6 +91,13 @@ class Selection:
         if not chosen or self.limit == 0:
             raise UserError(f"{self}: no case is left", "loosen the filter")
         return tuple(chosen[: self.limit])
+
+
+def _listed(names: set[str]) -> str:
+    """The names themselves where they are few."""
+    if not names:
+        return "there are none"
+    return f"there are: {', '.join(sorted(names))}" if len(names) <= 20 else "list them: evalrun list CONFIG"
 
 
 def _names_of(case: Case) -> dict[str, set[str]]:

@@ -12,7 +12,6 @@ from evalrun.cassette import Cassette
 from evalrun.errors import UnavailableError
 from evalrun.network import why_silent
 from evalrun.planning import Plan, target_of
-from evalrun.settings import DEFAULT_OLLAMA
 
 
 async def check_servers(plan: Plan, cassette: Cassette) -> None:
@@ -33,7 +32,7 @@ def _servers(plan: Plan) -> Iterator[str]:
     config = plan.config
     if plan.answers is None and config.target.tapped:
         own = getattr(config.target.options, "url", None) if target_of(config).is_model else None
-        yield own or (config.cassette.upstream if config.cassette else DEFAULT_OLLAMA)
+        yield own or config.upstream
     if plan.judged and config.judge is not None:
         yield config.judge.base_url or ""
 

@@ -33,7 +33,6 @@ from evalrun.redaction import Redaction, told_without
 from evalrun.reports import report, write_reports
 from evalrun.resuming import Kept, begun_of, check_same, kept_of, settle
 from evalrun.sampler import Drawn, Sampler
-from evalrun.settings import DEFAULT_OLLAMA
 from evalrun.spending import Spending
 from evalrun.tap import Tap
 from evalrun.targets import Setting, Target
@@ -233,9 +232,8 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
     url, tap = getattr(options, "url", None) or "", None
     ended: Callable[[], str] = str
     if config.tapped:
-        upstream = config.cassette.upstream if config.cassette else DEFAULT_OLLAMA
         tap = Tap(
-            url if kind.is_model else upstream,
+            url if kind.is_model else config.upstream,
             cassette,
             plan.seeds.at,
             observe,

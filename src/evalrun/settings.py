@@ -408,6 +408,20 @@ class RunConfig(Record):
         return self.cassette is not None and self.cassette.at == "bot"
 
     @property
+    def upstream(self) -> str:
+        """Where the tap sends the calls to the bot's model: as the cassette says, else ``OLLAMA_HOST``.
+
+        Raises:
+            UserError: there is no cassette, and ``OLLAMA_HOST`` is no address.
+        """
+        if self.cassette is not None:
+            return self.cassette.upstream
+        try:
+            return _url(os.environ.get("OLLAMA_HOST") or DEFAULT_OLLAMA)
+        except PydanticCustomError as error:
+            raise UserError(f"OLLAMA_HOST {error.message()}") from None
+
+    @property
     def tapped(self) -> bool:
         """Whether the bot's model calls pass the tap."""
         return self.target.tapped and not self.at_bot

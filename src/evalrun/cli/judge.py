@@ -181,6 +181,7 @@ def label(
     from evalrun.reports.labelling import ASKED
 
     run = RunFolder(folder)
+    run.need_all()
     if dimension == "relevant":
         if each is not None or html is not None or saved is not None:
             raise UserError("--by-verdict, --html and --import are for answers", "leave them out")

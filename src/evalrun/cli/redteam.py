@@ -74,10 +74,12 @@ def redteam(
 ) -> None:
     """Attack the bot of CONFIG (default: configs/redteam.yaml), and say what its silence is worth.
 
-    Without --live or --record, recorded replies are replayed: no key, no model, no network.
+    Without --live or --record, recorded replies are replayed: no key, no model, no network. A config without
+    a cassette has nothing to replay: there the bot is asked.
     """
     from evalrun.errors import UserError
     from evalrun.planning import Selection, load, make_plan
+    from evalrun.starter import write_files
     from evalrun.suite import saved
 
     mode = mode_of(live, record, record_missing)
@@ -89,6 +91,8 @@ def redteam(
     if seed is not None:
         overrides = (*overrides, f"redteam.seed='{seed}'")
     loaded = load(config, overrides)
+    if mode == "replay" and loaded.cassette is None:
+        mode = "live"  # as for run: there is nothing to replay
     if loaded.redteam is None:
         raise UserError(f"{config}: no attacks in it", "add redteam: {}, or use evalrun run")
     selection = Selection(cases, (), limit, techniques, goals, converters)
@@ -97,7 +101,7 @@ def redteam(
     only_shown = listed or save is not None or save_planted is not None
     plan = make_plan(loaded, "live" if only_shown else mode, selection)
     if save is not None:
-        save.write_bytes(saved(plan.cases))
+        write_files(save.parent, {save.name: saved(plan.cases).decode()})
         echo(f"{save}: {_counted(plan.cases)}")
     if listed:
         _show(plan)
