@@ -50,6 +50,7 @@ class Asked:
 
 @report("junit.xml")
 def _whole(folder: RunFolder) -> bytes:
+    """The run as JUnit XML. ``time`` and ``timestamp`` come from ``meta.json``, all else from the run."""
     return render(folder)
 
 
