@@ -67,8 +67,8 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests but those of the sessions ``docs`` and ``browser``."""
-    python(session, "-m", "pytest", *(session.posargs or OTHERS))
+    """All tests but those of the sessions ``docs`` and ``browser``, two at a time."""
+    python(session, "-m", "pytest", *(session.posargs or ("-n", "2", "--dist", "worksteal", *OTHERS)))
 
 
 @nox.session

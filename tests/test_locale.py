@@ -8,10 +8,35 @@ import subprocess
 import sys
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from evalrun.cli import main
 from evalrun.dataset import load_dataset
 from known import CASES, known, lines_of
 
 TIMED = {"meta.json", "report.html", "junit.xml", "summary.md"}
+"""They show when and how fast the run went, which is another time in each."""
+OLD = ({"PYTHONIOENCODING": "cp1252"}, {"LC_ALL": "C", "PYTHONUTF8": "0"})
+
+
+def scored(path: Path, output: Path, env: dict[str, str] | None) -> tuple[int, dict[str, bytes]]:
+    """Exit code and files of ``evalrun score``: in this process, or in one that has these variables."""
+    arguments = ["score", str(path), "--output", str(output)]
+    if env is None:
+        code = CliRunner().invoke(main, arguments).exit_code
+    else:
+        program = [sys.executable, "-c", "from evalrun.cli import main; main()"]
+        done = subprocess.run(
+            [*program, *arguments], env={**os.environ, **env}, capture_output=True, check=False
+        )
+        assert b"Traceback" not in done.stderr, done.stderr
+        code = done.returncode
+    files = {one.name: one.read_bytes() for one in output.iterdir()}
+    assert TIMED <= files.keys()
+    assert all(data.decode("utf-8") for data in files.values() if data)
+    return code, {name: data for name, data in files.items() if name not in TIMED}
+
+
 TL_01 = lines_of("tl-01-non-utf8.jsonl")
 
 
@@ -26,24 +51,9 @@ def test_an_old_console_changes_no_file(given: list[dict[str, str]], tmp_path: P
     rows = [row | {"answer": row["question"], "category": "any"} for row in given]
     path = tmp_path / "log.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    found = []
-    for number, env in enumerate(
-        ({"PYTHONUTF8": "1"}, {"PYTHONIOENCODING": "cp1252"}, {"LC_ALL": "C", "PYTHONUTF8": "0"})
-    ):
-        output = tmp_path / str(number) / "run"
-        code = "from evalrun.cli import main; main()"
-        done = subprocess.run(
-            [sys.executable, "-c", code, "score", str(path), "--output", str(output)],
-            env={**os.environ, **env},
-            capture_output=True,
-            check=False,
-        )
-        assert b"Traceback" not in done.stderr, done.stderr
-        # The pages show when and how fast the run went, which is another time in each.
-        files = {one.name: one.read_bytes() for one in output.iterdir() if one.name not in TIMED}
-        assert TIMED <= {one.name for one in output.iterdir()}
-        assert all(one.read_bytes().decode("utf-8") for one in output.iterdir() if one.stat().st_size)
-        found.append((done.returncode, files))
+    found = [scored(path, tmp_path / "here" / "run", None)]
+    for number, env in enumerate(OLD):
+        found.append(scored(path, tmp_path / str(number) / "run", env))
     assert found[0] == found[1] == found[2]
     assert rows[0]["question"] in found[0][1]["draws.jsonl"].decode("utf-8")
 

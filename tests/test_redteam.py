@@ -158,7 +158,7 @@ def failing(*replies: Json) -> Callable[[Json], str | Json]:
     "RT-01",
     (RT_01["server"], 0),
     ([{"status": 500, "json": {"error": "Sorry, I cannot help with that."}}], 0),
-    ([{"status": 200, "json": {"answer": " \n"}}, {"status": 429}], 0),
+    ([{"status": 200, "json": {"answer": " \n"}}, {"status": 403}], 0),
     ([{"status": 503}, *[{"status": 200, "json": {"answer": REFUSAL}}] * 6], 1),
 )
 def test_a_bot_that_fails_resisted_nothing(given: tuple[list[Json], int], project: Project) -> None:
