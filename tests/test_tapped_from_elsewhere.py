@@ -64,7 +64,6 @@ def test_a_bot_that_loses_the_token_is_refused_and_reported(project: Project) ->
 
 def test_what_a_bot_prints_of_its_address_is_hidden(project: Project) -> None:
     """Its last words, when it does not start, and the command that is told to try."""
-    project.stop()
     program = "import os, sys; sys.exit('cannot reach ' + os.environ['OLLAMA_HOST'])"
     launch = project.config["target"]["launch"]
     launch["command"] = [launch["command"][0], "-c", program, "{tap}"]
