@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evalrun.journal import RunFolder
     from evalrun.pipeline import Stop
     from evalrun.planning import Plan
+    from evalrun.settings import RunConfig
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -68,9 +69,7 @@ def run(
     if draws is not None:
         overrides = (*overrides, f"draws={draws}")
     loaded = load(config, overrides)
-    if mode == "replay" and loaded.cassette is None:
-        mode = "live"
-    plan = make_plan(loaded, mode, Selection(cases, categories, limit))
+    plan = make_plan(loaded, or_live(mode, loaded), Selection(cases, categories, limit))
     carry_out(
         plan,
         output,
@@ -109,6 +108,11 @@ def mode_of(live: bool, record: bool, record_missing: bool) -> Mode:
     if live + record + record_missing > 1:
         raise UserError("--live, --record and --record-missing exclude each other", "choose one")
     return "live" if live else "record" if record or record_missing else "replay"
+
+
+def or_live(mode: Mode, config: RunConfig) -> Mode:
+    """``mode``, but live where there is nothing to replay."""
+    return "live" if mode == "replay" and config.cassette is None else mode
 
 
 def carry_out(
@@ -284,7 +288,7 @@ def validate(configs: tuple[Path, ...], probe: bool, overrides: tuple[str, ...])
     for path in configs:
         try:
             config = load(path, overrides)
-            plan = make_plan(config, "live" if probe or config.cassette is None else "replay")
+            plan = make_plan(config, or_live("live" if probe else "replay", config))
         except InputError as error:
             problems += error.problems
             continue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evalrun.cli.commands import carry_out, command_of, mode_of
+from evalrun.cli.commands import carry_out, command_of, mode_of, or_live
 from evalrun.cli.told import echo
 
 if TYPE_CHECKING:
@@ -91,15 +91,13 @@ def redteam(
     if seed is not None:
         overrides = (*overrides, f"redteam.seed='{seed}'")
     loaded = load(config, overrides)
-    if mode == "replay" and loaded.cassette is None:
-        mode = "live"  # as for run: there is nothing to replay
     if loaded.redteam is None:
         raise UserError(f"{config}: no attacks in it", "add redteam: {}, or use evalrun run")
     selection = Selection(cases, (), limit, techniques, goals, converters)
     if fresh and loaded.redteam.planted:
         raise UserError("--fresh: what was planted by hand holds the canaries of redteam.seed", "change that")
     only_shown = listed or save is not None or save_planted is not None
-    plan = make_plan(loaded, "live" if only_shown else mode, selection)
+    plan = make_plan(loaded, "live" if only_shown else or_live(mode, loaded), selection)
     if save is not None:
         write_files(save.parent, {save.name: saved(plan.cases).decode()})
         echo(f"{save}: {_counted(plan.cases)}")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DEFAULT_MODEL = "qwen2.5-coder:1.5b"
-DEFAULT_EMBEDDER = "wordllama"
 T = TypeVar("T")
 
 
