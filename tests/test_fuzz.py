@@ -34,6 +34,7 @@ from evalrun.journal import KINDS, RunFolder
 from evalrun.jsonl import read_lines, to_line
 from evalrun.judge import Parsed, Unreadable, load_rubric, parse_verdict
 from evalrun.labels import load_labels
+from evalrun.language.text import sentences
 from evalrun.logged import read_answers
 from evalrun.probes import applicable
 from evalrun.records import Case, Context, Draw, Exchange, Metric, Reply
@@ -614,6 +615,8 @@ GROWING: dict[str, tuple[int, Callable[[int], object]]] = {
     "an event of many lines": (8_000, lambda n: body_values("data: 1\n" * n, "text/event-stream")),
     "ndjson": (8_000, lambda n: body_values("1\n" * n, "")),
     "model's stream": (2_000, lambda n: output_of("/api/chat", '{"message": {"content": "x"}}\n' * n)),
+    "sentences, blank lines": (4_000, lambda n: sentences("a" + " \n" * n + "a")),
+    "sentences, brackets": (4_000, lambda n: sentences("a." + ")" * n + "a")),
     "headings": (400, lambda n: parse_profile("## A\n\nx\n\n" * n)),
 }
 

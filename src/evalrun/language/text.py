@@ -8,46 +8,45 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_QUOTES = str.maketrans(
-    {
-        "‘": "'",
-        "’": "'",
-        "‚": "'",
-        "‛": "'",
-        "ʼ": "'",
-        "′": "'",
-        "´": "'",
-        "`": "'",
-        "“": '"',
-        "”": '"',
-        "„": '"',
-        "«": '"',
-        "»": '"',
-    }
-)
-_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−", "-"))
-_MARKUP = re.compile(r"[*_#>]+(?=\S)|(?<=\S)[*_]+|^\s*(?:[-+•]|\d+[.)])\s+", re.MULTILINE)
-_ABBREVIATION = r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\b[A-Z])"
-_SENTENCE_END = re.compile(rf"{_ABBREVIATION}(?<=[.!?…])[\"')\]]*\s+|\n+|\s*;\s*")
+_ALIKE = {"'": "‘’‚‛ʼ′´`", '"': "“”„«»", "-": "‐‑‒–—−", " ": "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029"}
+_EMPHASIS = re.compile(r"[*_#>]+(?=\S)|(?<=\S)[*_]+")
+_BULLET = r"(?:[-+•]|\d+[.)])\s+"
+# From the first of some line ends on: looked for from each, a bullet would take the square of their number.
+_LISTED = re.compile(rf"\n(?<!\n\n)(?<!\n \n)\s*{_BULLET}(?:(?<=\n){_BULLET})*")
+_STOP = re.compile(r"([.!?…])[\"')\]]*\s")
 
 
 def straight(text: str) -> str:
     """NFKC, straight quotes and dashes, single spaces; case and line breaks are kept."""
-    # Quotes first: NFKC makes a space and a mark of its own of the accent that some keyboards have for one.
-    text = unicodedata.normalize("NFKC", text.translate(_QUOTES)).translate(_QUOTES).translate(_DASHES)
-    return re.sub(r"[^\S\n]+", " ", text).strip()
+    text = _alike(text)
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text.strip()
+
+
+def _alike(text: str) -> str:
+    """NFKC, and one mark for each kind of quote, dash and space."""
+    if not text.isascii():
+        # First: NFKC makes a space and a mark of its own of the accent that some keyboards have for a quote.
+        text = unicodedata.normalize("NFKC", text.replace("´", "'"))
+    for mark, others in _ALIKE.items():
+        for other in others:
+            text = text.replace(other, mark)
+    return text
 
 
 def plain(text: str) -> str:
     """:func:`straight`, without Markdown emphasis, bullets and list numbers."""
-    return _MARKUP.sub("", straight(text))
+    text = _LISTED.sub("\n", "\n" + straight(text))[1:]
+    return _EMPHASIS.sub("", text) if any(mark in text for mark in "*_#>") else text
 
 
 def folded(text: str) -> str:
     """:func:`straight` on one line and in one case: equal texts for a reader are equal strings."""
-    return " ".join(straight(text).casefold().split())
+    return " ".join(_alike(text).casefold().split())
 
 
 def sentences(text: str) -> list[str]:
     """The sentences of ``text``, markup removed; line breaks and semicolons end one too."""
-    return [part.strip() for part in _SENTENCE_END.split(plain(text)) if part and part.strip()]
+    lines = _STOP.sub(r"\1\n", plain(text)).replace(";", "\n").split("\n")
+    return [line for part in lines if (line := part.strip())]
