@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalrun import drop_gates, gates
-from evalrun.beside import FILE, Beside
+from evalrun import gates
 from evalrun.cassette import Address, Cassette, Miss
 from evalrun.correction import correct
 from evalrun.digest import tagged
@@ -25,6 +24,9 @@ from evalrun.records import DatasetInfo, Estimate, Gate, JudgeInfo, RunHeader, V
 from evalrun.reports import words
 from evalrun.shortfalls import offers_of
 from evalrun.summary import summarise
+
+if TYPE_CHECKING:
+    from evalrun.beside import Beside
 
 _NAMED = 12
 
@@ -161,6 +163,8 @@ def _beside(plan: Plan, folder: RunFolder) -> Beside | None:
     baseline = plan.baseline
     if baseline is None:
         return None
+    from evalrun.beside import FILE, Beside
+
     write_atomically(folder.path / FILE, baseline.data)
     return Beside.of(baseline, plan.metrics, plan.cases, folder.scores(), plan.config.draws)
 
@@ -178,6 +182,8 @@ def _verdict(gate: Gate, estimates: Mapping[tuple[str, str], Estimate], beside: 
         return gates.decide(gate, estimates)
     if beside is None:
         return Verdict(gate=gate, decision="undecided", why="there is no baseline")
+    from evalrun import drop_gates
+
     found = estimates.get((gate.metric, gate.group))
     measured = found is not None and found.measured is not None
     return drop_gates.decide(gate, beside.pairs(gate.metric, gate.group), judge_measured=measured)

@@ -11,30 +11,27 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from evalrun import drop_gates
-from evalrun.agreement import dimension_of
-from evalrun.answers import Answers
-from evalrun.beside import Baseline
 from evalrun.cassette import Mode
-from evalrun.certificate import used
-from evalrun.comparison.pairs import Row
 from evalrun.config import check_gates, ks_too_large, load_config
 from evalrun.dataset import Dataset, load_dataset
 from evalrun.errors import InputError, Problem, UserError
-from evalrun.gates import infeasible
 from evalrun.judge.rubric import Rubric, load_rubric
-from evalrun.labels import Labels, load_labels
-from evalrun.logged import LoggedOptions, overrides_for
 from evalrun.records import LEVELS, Case, Gate, LabelsUsed, Metric
 from evalrun.registry import nearest
 from evalrun.sampler import Seeds
 from evalrun.scorers import Scorer, all_metrics, build, build_all, every_draw
 from evalrun.settings import RunConfig
 from evalrun.shortfalls import impossible, offers_of, shortfalls
-from evalrun.suite import load_suite
 from evalrun.targets import TARGETS
+
+# What only some configs need is imported where it is needed: every run waits for this module.
+if TYPE_CHECKING:
+    from evalrun.answers import Answers
+    from evalrun.beside import Baseline
+    from evalrun.comparison.pairs import Row
+    from evalrun.labels import Labels
 
 T = TypeVar("T")
 _TAP_HINT = {"python": 'as in args: {question: "{question}", base_url: "{tap}"}'}
@@ -187,6 +184,8 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
 def _asked(config: RunConfig) -> Dataset:
     """The dataset of a config, or its attack suite."""
     if config.dataset is None:
+        from evalrun.suite import load_suite
+
         return load_suite(config)
     return load_dataset(config.dataset.path, config.dataset.columns)
 
@@ -282,6 +281,9 @@ def _labels_in(path: Path) -> Labels:
     Raises:
         InputError: what is wrong with it, also that it is of no dimension that a judge reads.
     """
+    from evalrun.agreement import dimension_of
+    from evalrun.labels import load_labels
+
     labels = load_labels(path, begun=True)
     try:
         dimension_of(labels.header.dimension, str(path))
@@ -292,7 +294,11 @@ def _labels_in(path: Path) -> Labels:
 
 def _in_use(files: Iterable[Labels]) -> tuple[LabelsUsed, ...]:
     """The labels of each file that count."""
-    return tuple(used(labels) for labels in files if labels.rows)
+    if not (begun := [labels for labels in files if labels.rows]):
+        return ()
+    from evalrun.certificate import used
+
+    return tuple(used(labels) for labels in begun)
 
 
 def _not_begun(files: Iterable[Labels]) -> tuple[str, ...]:
@@ -416,6 +422,10 @@ def _unreachable_proof(config: RunConfig, scorers: Sequence[Scorer], answers: An
 
 
 def _infeasible(config: RunConfig, scorers: Sequence[Scorer], cases: Sequence[Case]) -> list[Problem]:
+    if not config.gates:
+        return []
+    from evalrun.gates import infeasible
+
     owner = {metric.id: (metric, scorer) for scorer in scorers for metric in scorer.metrics}
     problems = []
     for index, gate in enumerate(config.gates):
@@ -436,11 +446,17 @@ def read_baseline(config: RunConfig) -> Baseline | None:
         InputError: a line in it that is not of such a file.
     """
     path = next((gate.baseline for gate in config.gates if gate.baseline is not None), None)
-    return Baseline.read(path) if path is not None else None
+    if path is None:
+        return None
+    from evalrun.beside import Baseline
+
+    return Baseline.read(path)
 
 
 def drop_problem(gate: Gate, metric: Metric, baseline: Baseline, dataset: Dataset) -> tuple[str, str] | None:
     """Why a gate on a drop cannot hold against this baseline, and what to do; None if it can."""
+    from evalrun import drop_gates
+
     if unfit := baseline.unfit(metric, dataset.name, dataset.digest):
         return unfit
     return drop_gates.infeasible(gate, metric, drop_rows(gate, metric, baseline, dataset.cases))
@@ -467,6 +483,8 @@ def _prospects(
     config: RunConfig, baseline: Baseline, scorers: Sequence[Scorer], cases: Sequence[Case]
 ) -> tuple[str, ...]:
     """What is known of gates on a drop beforehand: which of them not even an unchanged bot would hold."""
+    from evalrun import drop_gates
+
     metrics = {metric.id: metric for metric in all_metrics(scorers)}
     drops = [(gate, metrics[gate.metric]) for gate in config.gates if gate.max_drop is not None]
     told = (
@@ -498,6 +516,8 @@ def load_scoring(path: Path, answers: Path, overrides: Sequence[str] = ()) -> Ru
     Raises:
         InputError: every problem in it.
     """
+    from evalrun.logged import LoggedOptions, overrides_for
+
     config = load_config(
         path,
         (*overrides_for(answers), *overrides),

@@ -10,11 +10,13 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from evalrun.errors import UserError
 from evalrun.records import Metric
-from evalrun.stats import Values, pass_at_k, pass_hat_k
+
+if TYPE_CHECKING:  # a config is read, and a bot launched, without the statistics
+    from evalrun.stats import Values
 
 NAMES = {
     "pass^K": "the chance that K draws all pass",
@@ -69,6 +71,8 @@ class Reducer:
             return passed / len(known)
         if self.kind == "majority":
             return tie if 2 * passed == len(known) else float(2 * passed > len(known))
+        from evalrun.stats import pass_at_k, pass_hat_k
+
         estimate = pass_hat_k if self.kind == "pass^" else pass_at_k
         return estimate(len(known), round(passed), self.k)
 

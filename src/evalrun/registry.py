@@ -7,7 +7,7 @@ package that registers it.
 from __future__ import annotations
 
 import difflib
-import importlib
+import importlib.util
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +42,10 @@ def parse_spec(spec: str) -> tuple[str, int | None]:
 
 
 class Registry(Generic[T]):
-    """One open folder: ``package`` is imported when a name is first asked for."""
+    """One open folder: ``package`` is imported when a name is first asked for.
+
+    Where the folder has a module of that name, it is that module alone.
+    """
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
@@ -72,6 +75,13 @@ class Registry(Generic[T]):
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{self._package}.{module.name}")
 
+    def _load_namesake(self, name: str) -> bool:
+        """Import the module called ``name``, if there is one; whether that registered the name."""
+        module = f"{self._package}.{name}"
+        if name.isidentifier() and importlib.util.find_spec(module) is not None:
+            importlib.import_module(module)
+        return name in self._factories
+
     def names(self) -> list[str]:
         """Every registered name, sorted."""
         self.load()
@@ -87,7 +97,8 @@ class Registry(Generic[T]):
         Raises:
             UnknownName: nothing is registered under it; the hint names the nearest.
         """
-        self.load()
+        if name not in self._factories and not self._load_namesake(name):
+            self.load()
         if name not in self._factories:
             known = ", ".join(self.names())
             raise UnknownName(

@@ -13,12 +13,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from evalrun.attempts import attempt_of
 from evalrun.cassette import Cassette, CassetteTransport
-from evalrun.conclusion import conclude, missed
 from evalrun.errors import ExitCode, Interrupted, RecordingError, ReportError, UnavailableError, worst
 from evalrun.http import Limits, RetryTransport
 from evalrun.journal import RunFolder
@@ -34,8 +32,10 @@ from evalrun.reports import report, write_reports
 from evalrun.resuming import Kept, begun_of, check_same, kept_of, settle
 from evalrun.sampler import Drawn, Sampler
 from evalrun.spending import Spending
-from evalrun.tap import Tap
 from evalrun.targets import Setting, Target
+
+if TYPE_CHECKING:
+    from evalrun.tap import Tap
 
 Observe = Callable[[Exchange], None]
 
@@ -107,12 +107,17 @@ async def execute(
             whole = work.whole
     except UnavailableError as error:
         if cassette.misses:
+            from evalrun.conclusion import missed
+
             raise RecordingError("\n".join([*missed(cassette), error.message]), error.hint) from None
         raise
     finally:
         cassette.close(whole=whole)
         folder.close()
         progress.stop()
+    from evalrun.attempts import attempt_of
+    from evalrun.conclusion import conclude
+
     header = conclude(plan, folder, cassette, work.tally, source.about, judge, str(spending))
     attempt = attempt_of(folder, header)
     meta = Meta(
@@ -232,6 +237,8 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
     url, tap = getattr(options, "url", None) or "", None
     ended: Callable[[], str] = str
     if config.tapped:
+        from evalrun.tap import Tap
+
         tap = Tap(
             url if kind.is_model else config.upstream,
             cassette,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from evalrun.cassette import Address, CassetteTransport, Spent, addressed
 from evalrun.digest import context_digest, draw_digest, tagged, utf8
@@ -26,9 +27,11 @@ from evalrun.provenance import (
 )
 from evalrun.records import LEVELS, Case, Context, Draw, Exchange, Level, Reply, Turn
 from evalrun.redaction import without
-from evalrun.tap import Tap
 from evalrun.targets import Target
 from evalrun.wires import system_of
+
+if TYPE_CHECKING:
+    from evalrun.tap import Tap
 
 _SEED_BITS = 31
 _DIGEST_BITS = 256

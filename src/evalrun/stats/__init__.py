@@ -7,6 +7,7 @@ repeated measurement of it. What is undefined is None plus a reason code, never 
 
 from __future__ import annotations
 
+from evalrun.stats import blas  # noqa: F401  # before any other module imports numpy
 from evalrun.stats.agreement import (
     Ac1,
     Alpha,
