@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,6 +164,90 @@ def test_a_judge_that_is_gone_is_not_asked_for_ever(project: Project, fault: Not
     assert 16 == len(project.model.bodies)
     same(whole, done)
     fault("judge gone", 0)
+
+
+def answered_for(service: FakeModel, calls: int, **reply: Any) -> None:
+    """Have a gateway answer for a service after so many calls."""
+    say = service.say
+    service.say = lambda body: reply if len(service.bodies) > calls else say(body)
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_model_for_which_a_gateway_answers_is_gone(project: Project, status: int, fault: Note) -> None:
+    """Each call is made with its retries, and five such in a row end the run; resumed, it does the rest."""
+    whole = one_at_a_time(project).run("--live")
+    project.config["target"]["limits"]["retries"] = 1
+    say = project.model.say
+    project.model.bodies.clear()
+    answered_for(project.model, 6, status=status)
+    stopped = project.run("--live")
+    assert ExitCode.UNAVAILABLE == stopped.code, stopped.text
+    assert "the bot, or the model behind it, is down, nobody was there 5 times in a row" in told(stopped)
+    assert (11, 6 + 5 * 2) == (len(stopped.draws), len(project.model.bodies))
+    assert "not asked for: 5 of 16 answers" in told(stopped)
+    assert f"--live --resume {stopped.folder.path}" in stopped.text
+    project.model.say = say
+    project.model.bodies.clear()
+    done = project.run("--live", resume=stopped.folder.path)
+    assert 10 == len(project.model.bodies)
+    same(whole, done)
+    fault(f"gateway of a model that is gone: {status}", 10)
+
+
+def test_a_judge_for_which_a_gateway_answers_is_gone(project: Project, fault: Note) -> None:
+    """The words are the gateway's; resumed, what has no verdict is judged."""
+    whole = one_at_a_time(project).run("--live")
+    project.config["judge"]["limits"]["retries"] = 0
+    say = project.judge.say
+    project.judge.bodies.clear()
+    answered_for(project.judge, 3, status=503, json={"error": "no healthy upstream"})
+    stopped = project.run("--live")
+    assert ExitCode.UNAVAILABLE == stopped.code, stopped.text
+    assert "the judge is down, nobody was there 5 times in a row: judge model 'judge-model'" in told(stopped)
+    assert "answered 503: " in told(stopped)
+    assert 8 == len(project.judge.bodies)
+    project.judge.say = say
+    same(whole, project.run("--live", resume=stopped.folder.path))
+    fault("gateway of a judge that is gone: 503", 0)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [{"status": 500}, {"status": 503, "headers": {"retry-after": "0"}}],
+    ids=["500", "Retry-After"],
+)
+def test_a_service_that_answers_for_itself_is_there(project: Project, reply: Json, fault: Note) -> None:
+    """A model and a judge that fail, or say when to come back, are asked to the end."""
+    one_at_a_time(project)
+    for section in (project.config["target"], project.config["judge"]):
+        section["limits"]["retries"] = 0
+    answered_for(project.judge, 2, **reply)
+    done = project.run("--live")
+    assert 16 == len(project.judge.bodies)
+    answered_for(project.model, 0, **reply)
+    project.model.bodies.clear()
+    failed = project.run("--live")
+    assert 16 == len(project.model.bodies)
+    assert "down" not in told(done) + told(failed)
+    fault(f"answers {reply['status']} for itself", 0)
+
+
+@pytest.mark.parametrize(("status", "asked"), [(502, 5), (500, 16)])
+def test_a_bot_elsewhere_for_which_a_gateway_answers(
+    project: Project, status: int, asked: int, fault: Note
+) -> None:
+    """It is asked five times where nobody is there, and to the end where it fails itself."""
+    answered_for(project.model, 0, status=status)
+    bot = {"kind": "http", "url": f"{project.model.url}/api/chat"}
+    limits = {"concurrency": 1, "timeout": 5, "retries": 0}
+    project.config |= {"target": bot | {"limits": limits}, "scorers": ["refusal_rule"], "gates": []}
+    project.config |= {"provenance": "none", "draws": 1}
+    del project.config["judge"], project.config["cassette"]
+    stopped = project.run("--live")
+    assert ExitCode.UNAVAILABLE == stopped.code, stopped.text
+    assert asked == len(project.model.bodies)
+    assert ("nobody was there 5 times in a row" in told(stopped)) == (asked == 5)
+    fault(f"gateway of a bot: {status}", 0)
 
 
 def test_a_bot_elsewhere_that_is_gone_is_not_asked_for_ever(project: Project, fault: Note) -> None:

@@ -347,6 +347,22 @@ async def test_it_is_known_whether_a_model_is_there() -> None:
         assert not tap.upstream_gone
 
 
+@pytest.mark.parametrize(
+    ("status", "gone"), [(502, True), (503, True), (504, True), (500, False), (429, False), (404, False)]
+)
+async def test_a_gateway_may_say_that_no_model_is_there(status: int, gone: bool) -> None:
+    """The bot gets its reply as it is; one that says when to come back is the model's own."""
+    replies: list[dict[str, object]] = [
+        {"status": status, "json": {}},
+        {"status": status, "json": {}, "headers": {"retry-after": "0"}},
+    ]
+    async with serving(scripted(replies)) as url, tapped(url) as (tap, bot, _):
+        assert status == (await bot.post("/api/chat", json=chat(11))).status_code
+        assert gone == tap.upstream_gone
+        assert status == (await bot.post("/api/chat", json=chat(11))).status_code
+        assert not tap.upstream_gone
+
+
 async def test_one_429_of_the_model_is_a_pause_for_the_whole_bot() -> None:
     """The bot is told of it, and what it asks meanwhile waits."""
     at: list[float] = []

@@ -29,6 +29,8 @@ from evalrun.network import ACCEPTED, Redirected, deadlines, network, proxy_of, 
 stamina.instrumentation.set_on_retry_hooks(())  # retries are counted in meta.json, not logged
 
 RETRIED = frozenset({408, 425, 429, *range(500, 600)})
+GATEWAY = frozenset({502, 503, 504})
+"""What a gateway says for a service that is gone. Who sends Retry-After with it is there."""
 RETRY_AFTER_LIMIT = 60.0
 """Seconds. A server that asks for a longer wait is not asked again: sooner than it wants would be wrong."""
 PAUSE = 1.0
@@ -310,3 +312,9 @@ def reason_of(error: httpx.RequestError) -> str:
 def lost(error: Exception) -> type[UnavailableError]:
     """The kind of error that a call without a reply is."""
     return UnreachableError if unreachable(error) or isinstance(error, LeftAlone) else UnavailableError
+
+
+def refusal(response: httpx.Response) -> type[UnavailableError]:
+    """The kind of error that a status is: a gateway's for a service that is gone, or a service's own."""
+    gone = response.status_code in GATEWAY and retry_after(response) is None
+    return UnreachableError if gone else UnavailableError

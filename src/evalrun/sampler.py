@@ -158,6 +158,7 @@ class Sampler:
         """One turn: what is retrieved for it, what the bot says, what proves it."""
         empty = Draw(case=case.id, index=address.draw, seed=self._seeds.of[address])
         context: Context | None = None
+        calls = self._tap.calls if self._tap else 0
 
         def failed(reason: str, *, broken: bool = False, unreachable: bool = False) -> Drawn:
             # Turns, and the draws of some bots, have contexts of their own: the draw must say which this was.
@@ -174,16 +175,20 @@ class Sampler:
             miss = self._tap.missed(address) if self._tap else None
             if miss or isinstance(error, RecordingError):
                 return failed(f"recording: {(miss or error).message}")
-            gone = self._tap is not None and self._tap.upstream_gone
-            return failed(
-                f"service: {error.message}", unreachable=gone or isinstance(error, UnreachableError)
-            )
+            return failed(f"service: {error.message}", unreachable=self._gone(error, calls))
         except PromptCut as error:
             return failed(f"cut: {error}")
         except NoContext as error:
             return failed(f"context: {error}")
         except ChainBroken as error:
             return failed(f"provenance: {error}", broken=True)
+
+    def _gone(self, error: UnavailableError, calls: int) -> bool:
+        """Whether nobody was there, neither a model nor a bot; one that has called its model is there."""
+        if self._tap is not None and self._tap.upstream_gone:
+            return True
+        heard = self._tap is not None and self._tap.calls > calls
+        return isinstance(error, UnreachableError) and not heard
 
     async def _answered(self, case: Case, empty: Draw, sent: Context | None, address: Address) -> Drawn:
         started = time.perf_counter()

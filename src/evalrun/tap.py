@@ -22,8 +22,8 @@ from evalrun.addresses import join_url, shown_url
 from evalrun.aws import ResigningTransport
 from evalrun.cassette import Address, Cassette, CassetteTransport, RecordingMiss, Unstorable, addressed
 from evalrun.digest import read_json
-from evalrun.errors import UserError
-from evalrun.http import MISS_HEADER, PacedTransport, reason_of
+from evalrun.errors import UnreachableError, UserError
+from evalrun.http import MISS_HEADER, PacedTransport, reason_of, refusal
 from evalrun.network import network, unreachable
 from evalrun.records import Exchange
 from evalrun.wires import asked, is_generation
@@ -73,6 +73,8 @@ class Tap:
         self._missed: dict[Address | None, RecordingMiss | Unstorable] = {}
         self.upstream_gone = False
         """Whether nobody was there at the last call that went upstream."""
+        self.calls = 0
+        """How many calls came from the bot: one that calls is there."""
         self._transport = CassetteTransport(
             cassette,
             "bot",
@@ -155,6 +157,7 @@ class Tap:
             self.refused += 1
             return web.json_response({"error": "this call brings no token of the tap"}, status=403)
         path, headers = allowed
+        self.calls += 1
         raw = await request.read()
         address = self._address(path.partition("?")[0], raw)
         inner = httpx.Request(
@@ -166,7 +169,7 @@ class Tap:
         try:
             with addressed(address):
                 response = await self._transport.handle_async_request(inner)
-            self.upstream_gone = False
+            self.upstream_gone = refusal(response) is UnreachableError
         except (RecordingMiss, Unstorable) as miss:
             self._missed.setdefault(address, miss)
             return web.json_response(

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from evalrun.errors import UnavailableError, UserError
-from evalrun.http import carried, lost, reason_of
+from evalrun.http import carried, lost, reason_of, refusal
 from evalrun.records import Message
 from evalrun.registry import Registry
 from evalrun.wires import output_of
@@ -183,7 +183,7 @@ async def _asked(
             f"{who} could not be reached: {reason_of(fault)}", "is judge.base_url right?"
         ) from fault
     if not reply.is_success:
-        raise UnavailableError(
+        raise refusal(reply)(
             f"{who} answered {reply.status_code}: {reply.text[:300]}", _HINTS.get(reply.status_code, "")
         )
     if f'"{holds}"' not in reply.text or not reply.text.lstrip().startswith("{"):

@@ -12,8 +12,7 @@ import httpx
 from pydantic import Field, field_serializer, field_validator
 
 from evalrun.addresses import BotUrl
-from evalrun.errors import UnavailableError
-from evalrun.http import Service, Watch
+from evalrun.http import Service, Watch, refusal
 from evalrun.network import network
 from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
@@ -107,6 +106,7 @@ def check_status(response: httpx.Response, text: str, where: str) -> None:
 
     Raises:
         UnavailableError: it is another; shows the beginning of ``text``.
+        UnreachableError: one that says nobody is there.
     """
     if not 200 <= response.status_code < 300:
-        raise UnavailableError(f"{where}: HTTP {response.status_code}: {text[:200]}")
+        raise refusal(response)(f"{where}: HTTP {response.status_code}: {text[:200]}")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from evalrun.addresses import BotUrl
 from evalrun.digest import read_json, utf8
 from evalrun.errors import UnavailableError
-from evalrun.http import Service, Watch
+from evalrun.http import Service, Watch, refusal
 from evalrun.network import network
 from evalrun.records import Attack, Case, Context, Reply
 from evalrun.targets import TARGETS, BadReply, Offers, Setting, Target, TargetOptions
@@ -118,7 +118,7 @@ def _overlay(attack: Attack | None) -> dict[str, Any]:
 def _refused(path: str, response: httpx.Response) -> UnavailableError:
     if response.status_code == 404 and path in ("/retrieve", "/answer"):
         return UnavailableError(f"{path}: HTTP 404", "start the bot with: ragbot serve --trace")
-    return UnavailableError(f"{path}: HTTP {response.status_code}: {response.text[:200]}")
+    return refusal(response)(f"{path}: HTTP {response.status_code}: {response.text[:200]}")
 
 
 def _parsed(path: str, response: httpx.Response, record: type[R]) -> R:
