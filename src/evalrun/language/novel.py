@@ -13,8 +13,11 @@ from evalrun.language.phrases import FUNCTION_WORDS
 from evalrun.language.text import sentences, straight
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,:]\d+)*")
+_ANY_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NAME = re.compile(r"[^\W\d_][\w+#]*(?:[-'.&/][\w+#]+)*[+#]*")
 _WORD = re.compile(r"[\w+#]+")
+_PARTS = re.compile(r"[-/]")
+_SQUEEZED = re.compile(r"[\W_]+")
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen".split()
 _UNITS += "fifteen sixteen seventeen eighteen nineteen twenty".split()
 _WORD_NUMBERS = {word: str(value) for value, word in enumerate(_UNITS)} | {
@@ -22,6 +25,9 @@ _WORD_NUMBERS = {word: str(value) for value, word in enumerate(_UNITS)} | {
     "ninety": "90",
     "first": "1", "second": "2", "third": "3", "once": "1", "twice": "2", "dozen": "12", "hundred": "100",
 }  # fmt: skip
+_NUMBER_WORDS: dict[str, list[str]] = {}
+for _word, _value in _WORD_NUMBERS.items():
+    _NUMBER_WORDS.setdefault(_value, []).append(_word)
 _NEVER_NOVEL = frozenset("i i'm i've i'd i'll ai ok okay mr mrs ms dr".split())
 _GERMAN = FUNCTION_WORDS["de"]
 
@@ -47,15 +53,23 @@ def _numbers(sentence: str) -> list[str]:
 
 
 def _names(sentence: str) -> list[str]:
-    every_noun = any(word in _GERMAN for word in sentence.casefold().split())
+    every_noun = not _GERMAN.isdisjoint(sentence.casefold().split())
+    opening = len(sentence) - len(sentence.lstrip(" \"'([:"))
     names: list[str] = []
     for found in _NAME.finditer(sentence):
-        parts = [part for part in re.split(r"[-/]", found[0]) if part]
-        opens = (
-            not sentence[: found.start()].strip(" \"'([:") or sentence[: found.start()].rstrip()[-1:] in ':"'
-        )
-        names += [part for part in parts if _is_name(part, plain_case=opens or every_noun)]
+        word, start = found[0], found.start()
+        if word.islower() and word.isalpha():  # most are no name, whatever stands before
+            continue
+        plain_case = every_noun or start <= opening or _last_solid(sentence, start) in ':"'
+        names += [part for part in _PARTS.split(word) if part and _is_name(part, plain_case)]
     return names
+
+
+def _last_solid(sentence: str, end: int) -> str:
+    """The last character before ``end`` that is no space; empty without one."""
+    while end and sentence[end - 1].isspace():
+        end -= 1
+    return sentence[end - 1 : end] if end else ""
 
 
 def _is_name(word: str, plain_case: bool) -> bool:
@@ -76,8 +90,15 @@ class _Vocabulary:
         self.folded = self.text.casefold()
 
     @cached_property
-    def words(self) -> set[str]:
-        return set(map(_bare, {*_WORD.findall(self.folded), *_NAME.findall(self.folded)}))
+    def pieces(self) -> set[str]:
+        """What stands between spaces: no word goes beyond one."""
+        return set(self.folded.split())
+
+    def has(self, word: str) -> bool:
+        """Whether it is a word of the text, bare of its ending."""
+        if word not in self.folded:
+            return False
+        return any(word in _bare_words(piece) for piece in self.pieces if word in piece)
 
     @cached_property
     def names(self) -> set[str]:
@@ -86,16 +107,12 @@ class _Vocabulary:
 
     @cached_property
     def squeezed(self) -> str:
-        return re.sub(r"[\W_]+", "", self.folded)
+        return _SQUEEZED.sub("", "".join(self.folded.split()))
 
     @cached_property
     def numbers(self) -> set[str]:
-        numbers = {_digits(number) for number in re.findall(r"\d+(?:[.,:]\d+)*", self.text)}
+        numbers = {_digits(number) for number in _ANY_NUMBER.findall(self.text)}
         return numbers | {part for number in numbers for part in re.split(r"[.:]", number)}
-
-    @cached_property
-    def spelt(self) -> set[str]:
-        return {_WORD_NUMBERS[word] for word in self.words if word in _WORD_NUMBERS}
 
     @cached_property
     def initials(self) -> str:
@@ -105,14 +122,19 @@ class _Vocabulary:
     def holds(self, term: str) -> bool:
         if term[0].isdigit():
             number = _digits(term)
-            return number in self.numbers or number in self.spelt
+            return number in self.numbers or any(map(self.has, _NUMBER_WORDS.get(number, ())))
         word = _bare(term.casefold())
-        if word in self.words or (len(word) > 4 and re.sub(r"[\W_]+", "", word) in self.squeezed):
+        if len(word) > 4:
+            if word in self.folded or _SQUEEZED.sub("", word) in self.squeezed:
+                return True
+        elif self.has(word):
             return True
         if term.isupper() and 2 <= len(word) <= 5 and word in self.initials:
             return True
-        return len(word) > 4 and any(
-            known[:4] == word[:4] and abs(len(known) - len(word)) <= 4 for known in self.names
+        return (
+            len(word) > 4
+            and word[:4] in self.folded
+            and any(known[:4] == word[:4] and abs(len(known) - len(word)) <= 4 for known in self.names)
         )
 
 
@@ -125,6 +147,10 @@ def _vocabulary(known: str) -> _Vocabulary:
 def _bare(word: str) -> str:
     word = re.sub(r"'s?$", "", word).strip(".'-")
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _bare_words(text: str) -> set[str]:
+    return set(map(_bare, [*_WORD.findall(text), *_NAME.findall(text)]))
 
 
 def _digits(number: str) -> str:

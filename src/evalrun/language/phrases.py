@@ -7,7 +7,9 @@ Owns the word lists alone; :mod:`evalrun.language.refusal` says how they combine
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+_BEGIN = r"\b"
 _TELL = (
     r"(?:say|tell|share|help|answer|discuss|disclose|provide|give|comment|confirm|reveal|assist|speak|talk|"
     r"respond|offer|divulge|fulfil?l|comply|state|determine|verify|find|speculate|go into|get into)\b"
@@ -175,6 +177,13 @@ SHARED_WORDS = frozenset("a an am in no es en de la un il ma mi se lo he con que
 """Small words that several languages have."""
 
 
-def compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """The patterns, compiled for folded text, in which ß is ss."""
-    return tuple(re.compile(pattern.replace("ß", "ss")) for pattern in patterns)
+def either(patterns: Iterable[str]) -> re.Pattern[str]:
+    """One expression for all of the patterns, for folded text, in which ß is ss.
+
+    Where a word must begin for many of them, it is asked once: no other place of a text is tried.
+    """
+    begun, other = list[str](), list[str]()
+    for pattern in patterns:
+        bare = pattern.replace("ß", "ss").removeprefix(_BEGIN)
+        (begun if pattern.startswith(_BEGIN) else other).append(f"(?:{bare})")
+    return re.compile("|".join([rf"{_BEGIN}(?:{'|'.join(begun)})"] * bool(begun) + other))

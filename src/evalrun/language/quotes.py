@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 from evalrun.language.phrases import FUNCTION_WORDS, SHARED_WORDS
 from evalrun.language.text import folded, sentences
 
-_ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…|\[…\]|\[\.\.\.\])\s*")
+_ELLIPSIS = "..."  # of a folded text; brackets around it are no words
 _WORD = re.compile(r"[\w'+#]+(?:[.,:]\d+)*")
 _NEGATIONS = frozenset(
     "no not never nothing none neither nor without nicht kein keine nie ne pas sin nunca".split()
@@ -33,11 +34,13 @@ def holds_quote(text: str, quote: str) -> bool:
     Of the others one in :data:`SLACK` may be another, or be missing or added; numbers and negations may not.
     An empty quote stands nowhere.
     """
-    words, light = _words(text), _content(_words(text))
-    pieces = [found for piece in _ELLIPSIS.split(folded(quote)) if (found := _words(piece))]
-    return bool(pieces) and (
-        _stand(words, pieces, exact=True) or _stand(light, [*map(_content, pieces)], exact=False)
-    )
+    pieces = [found for piece in folded(quote).split(_ELLIPSIS) if (found := _words(piece))]
+    if not pieces:
+        return False
+    if _in_order(_row(_words(text)), pieces):
+        return True
+    heavy = [_content(piece) for piece in pieces]
+    return all(heavy) and _stand(_content(_words(text)), heavy)
 
 
 def shares_words(quote: str, claim: str) -> bool:
@@ -58,19 +61,23 @@ def one_sentence_holds(text: str, claim: str, question: str = "") -> bool:
     wanted = [word for word in _content(_words(claim)) if _stem(word) not in asked]
     if len(wanted) < 2:
         return False
-    return any(_holds_all(_content(_words(sentence)), wanted, claim) for sentence in _sentences(text))
+    may_miss, negated = len(wanted) // LOOSE, any(map(_negates, _words(claim)))
+    looked_for = [(_stem(word), may_miss + 1 if _firm(word) else 1) for word in wanted]
+    for sentence in _sentences(text):
+        # A stem is the beginning of its word: most sentences are done with before their words are looked at.
+        if sum(weight for stem, weight in looked_for if stem not in sentence) > may_miss:
+            continue
+        words = _content(_words_of(sentence))
+        stems = {_stem(word) for word in words}
+        missing = sum(weight for stem, weight in looked_for if stem not in stems)
+        if missing <= may_miss and negated == any(map(_negates, words)):
+            return True
+    return False
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)  # each claim of an answer is held against the same context
 def _sentences(text: str) -> tuple[str, ...]:
-    return tuple(sentences(text))
-
-
-def _holds_all(sentence: list[str], wanted: list[str], claim: str) -> bool:
-    stems = {_stem(word) for word in sentence}
-    missing = [word for word in wanted if _stem(word) not in stems]
-    negated = any(map(_negates, sentence)) == any(map(_negates, _words(claim)))
-    return negated and len(missing) <= len(wanted) // LOOSE and not any(map(_firm, missing))
+    return tuple(map(folded, sentences(text)))
 
 
 @lru_cache(maxsize=4096)
@@ -86,17 +93,40 @@ def _stem(word: str) -> str:
 
 @lru_cache(maxsize=32)  # each claim of an answer is held against the same context
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip("'") for word in _WORD.findall(folded(text)) if word.strip("'"))
+    return _words_of(folded(text))
 
 
-def _content(words: Sequence[str]) -> list[str]:
+def _words_of(text: str) -> tuple[str, ...]:
+    """The words of a folded text, which it would change to fold once more."""
+    words = _WORD.findall(text)
+    return tuple(filter(None, (word.strip("'") for word in words)) if "'" in text else words)
+
+
+def _content(words: Iterable[str]) -> list[str]:
     return [word for word in words if word not in _LIGHT]
 
 
-def _stand(words: Sequence[str], pieces: Sequence[Sequence[str]], exact: bool) -> bool:
+def _row(words: Iterable[str]) -> str:
+    """Words side by side, a space before and behind each: a part of them is a part of this text."""
+    return f" {' '.join(words)} "
+
+
+def _in_order(row: str, pieces: Iterable[Sequence[str]]) -> bool:
+    """Whether each piece stands behind the one before it, word by word."""
+    start = 0
+    for piece in map(_row, pieces):
+        found = row.find(piece, start)
+        if found < 0:
+            return False
+        start = found + len(piece) - 1
+    return True
+
+
+def _stand(words: Sequence[str], pieces: Iterable[Sequence[str]]) -> bool:
+    """Whether each piece stands behind the one before it, one word in :data:`SLACK` aside."""
     start = 0
     for piece in pieces:
-        end = _end(words, piece, start, 0 if exact else len(piece) // SLACK) if piece else None
+        end = _end(words, piece, start, len(piece) // SLACK)
         if end is None:
             return False
         start = end
@@ -105,8 +135,13 @@ def _stand(words: Sequence[str], pieces: Sequence[Sequence[str]], exact: bool) -
 
 def _end(words: Sequence[str], piece: Sequence[str], start: int, slack: int) -> int | None:
     """Index after the first place where ``piece`` stands, ``slack`` words aside."""
-    size = len(piece)
+    size, known = len(piece), set(piece)
+    shared = list(accumulate((word in known for word in words), initial=0))
     for begin in range(start, len(words)):
+        # Every word of the piece but `slack` has an equal one in the place.
+        last = min(begin + size + slack, len(words))
+        if shared[last] - shared[begin] < size - slack:
+            continue
         for length in sorted(range(size - slack, size + slack + 1), key=lambda length: abs(length - size)):
             if _near(words[begin : begin + length], piece, slack):
                 return begin + length
@@ -116,9 +151,10 @@ def _end(words: Sequence[str], piece: Sequence[str], start: int, slack: int) -> 
 def _near(window: Sequence[str], piece: Sequence[str], slack: int) -> bool:
     if not slack:
         return window == piece
-    if Counter(filter(_firm, window)) != Counter(filter(_firm, piece)):
+    if (Counter(piece) - Counter(window)).total() > slack:
         return False
-    return (Counter(piece) - Counter(window)).total() <= slack and _distance(window, piece) <= slack
+    firm = Counter(filter(_firm, window)) == Counter(filter(_firm, piece))
+    return firm and _distance(window, piece) <= slack
 
 
 def _firm(word: str) -> bool:

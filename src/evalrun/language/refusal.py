@@ -11,7 +11,7 @@ from functools import cache
 from itertools import chain
 from typing import Literal
 
-from evalrun.language.phrases import COURTESY, DECLINES, FUNCTION_WORDS, compiled
+from evalrun.language.phrases import COURTESY, DECLINES, FUNCTION_WORDS, either
 from evalrun.language.text import plain, sentences
 
 Kind = Literal["declines", "courtesy", "states"]
@@ -43,14 +43,15 @@ def refusal_rule(answer: str) -> bool | None:
 
 
 @cache  # compiled for the first answer that is read: many commands read none
-def _grammar() -> tuple[tuple[re.Pattern[str], ...], tuple[re.Pattern[str], ...]]:
+def _grammar() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """(what declines, what is courtesy)."""
-    return compiled(tuple(chain.from_iterable(DECLINES.values()))), compiled(COURTESY)
+    return either(chain.from_iterable(DECLINES.values())), either(COURTESY)
 
 
 def _unquoted(answer: str) -> str:
     """The answer in its own voice: what it quotes from others is cut out."""
-    return _QUOTED.sub(" ", plain(answer))
+    text = plain(answer)
+    return _QUOTED.sub(" ", text) if '"' in text else text
 
 
 def _kinds(sentence: str) -> list[Kind]:
@@ -66,9 +67,9 @@ def _clauses(sentence: str) -> list[str]:
 
 def _kind(clause: str) -> Kind:
     declines, courtesy = _grammar()
-    if any(pattern.search(clause) for pattern in declines):
+    if declines.search(clause):
         return "declines"
-    return "courtesy" if any(pattern.fullmatch(clause.strip(" ,.!?")) for pattern in courtesy) else "states"
+    return "courtesy" if courtesy.fullmatch(clause.strip(" ,.!?")) else "states"
 
 
 def _covered(answer: str) -> bool:
