@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -279,6 +282,97 @@ def test_ctrl_c_once_lets_finish_what_is_in_flight(project: Project) -> None:
     project.model.delay = 0
     done = project.run("--live", resume=path)
     assert (ExitCode.OK, 16, 16) == (done.code, len(project.model.bodies), len(done.draws))
+
+
+def hung_up(
+    project: Project, process: subprocess.Popen[str], path: Path, hang_up: Callable[[], None]
+) -> None:
+    """A live run meets the end of its terminal after three answers: its answers are kept, its bot is gone."""
+    _after_draws(process, path, 3)
+    hang_up()
+    assert ExitCode.INTERRUPTED == process.wait(60)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((project.folder / "pid").read_text()), 0)
+    draws = list(RunFolder(path).draws())
+    assert len(project.model.bodies) == len(draws) < 16
+    assert {None} == {draw.error for draw in draws}
+    done = project.run("--live", resume=path)
+    assert (ExitCode.OK, 16, 16) == (done.code, len(project.model.bodies), len(done.draws))
+
+
+def _after_draws(process: subprocess.Popen[str], path: Path, count: int) -> None:
+    journal = path / "draws.jsonl"
+    while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") >= count):
+        time.sleep(0.01)
+
+
+def slowly(project: Project) -> Project:
+    """The project with answers that take a moment, and one of each question."""
+    project.config |= {"draws": 1, "gates": []}
+    with_pid(project).model.delay = 0.2
+    return project
+
+
+def test_a_hangup_lets_finish_what_is_in_flight(project: Project) -> None:
+    """As Ctrl-C does; it comes from shell and system both, and again is not at once."""
+    process, path = slowly(project).start("--live")
+
+    def hang_up() -> None:
+        for _ in range(3):
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.01)
+
+    hung_up(project, process, path, hang_up)
+    text = process.stdout.read() if process.stdout else ""
+    assert "finishing what is in flight" in text
+    assert f"--live --resume {path}" in text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="terminals differ")
+def test_a_closed_terminal_ends_a_run_in_good_order(project: Project) -> None:
+    """With nobody there to be told: what cannot be written is no error of the run."""
+    config, path = slowly(project).write(), project.folder / "hung-up"
+    ours, theirs = pty.openpty()
+    tty, run = os.ttyname(theirs), "from evalrun.cli import main; main()"
+    args = [sys.executable, "-c", run, "run", str(config), "--live", "--output", str(path)]
+    shell = f'exec "$@" <{tty} >{tty} 2>{tty}'  # the leader of a session gets the terminal it opens
+    process = subprocess.Popen(["sh", "-c", shell, "sh", *args], start_new_session=True, text=True)
+    os.close(theirs)
+    hung_up(project, process, path, lambda: os.close(ours))
+
+
+def test_a_hangup_that_is_ignored_stays_ignored(project: Project) -> None:
+    """As ``nohup`` has it: the run goes on to its end."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process, path = slowly(project).start("--live")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    _after_draws(process, path, 3)
+    process.send_signal(signal.SIGHUP)
+    text, _ = process.communicate(timeout=60)
+    assert (ExitCode.OK, 16) == (process.returncode, len(list(RunFolder(path).draws()))), text
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_stopped_before_the_first_answer(project: Project, number: signal.Signals) -> None:
+    """Nothing is there, and nothing is said to be; the bot that was starting is gone."""
+    pid_file = project.folder / "pid"
+    project.config["target"]["launch"]["command"] = project.command(
+        "--defect", "never-ready", "--pid-file", str(pid_file)
+    )
+    process, path = project.start("--live")
+    while process.poll() is None and not (pid_file.exists() and pid_file.read_text()):
+        time.sleep(0.01)
+    process.send_signal(number)
+    text, _ = process.communicate(timeout=60)
+    assert ExitCode.INTERRUPTED == process.returncode, text
+    assert "evalrun: interrupted before the first answer" in text
+    assert "kept" not in text
+    assert "resume" not in text
+    assert not path.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid_file.read_text()), 0)
 
 
 @pytest.mark.parametrize("signals", [1, 2])

@@ -109,6 +109,6 @@ class ProvenanceError(UserError):
 
 
 class Interrupted(EvalrunError):
-    """The user stopped the run; finished draws are kept."""
+    """The user stopped the run; draws that are finished are kept."""
 
     exit_code = ExitCode.INTERRUPTED

@@ -103,7 +103,7 @@ async def execute(
             finally:
                 stop.working = False
             if stop.asked and not work.finished:
-                raise Interrupted("interrupted; finished draws are kept")
+                raise Interrupted("interrupted")
             whole = work.whole
     except UnavailableError as error:
         if cassette.misses:

@@ -51,7 +51,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            echo("evalrun: interrupted; finished draws are kept", err=True)
+            echo("evalrun: interrupted", err=True)
             ctx.exit(Interrupted.exit_code)
         except EvalrunError as error:
             echo(f"evalrun: {error}", err=True)

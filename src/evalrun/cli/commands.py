@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -164,14 +165,14 @@ def carry_out(
     try:
         result = asyncio.run(stoppable())
     except (asyncio.CancelledError, Interrupted):
-        raise Interrupted("interrupted; finished draws are kept" + _way_on(folder)) from None
+        raise Interrupted(f"interrupted{_kept(folder)}{_way_on(folder)}") from None
     except UnavailableError as gone:
         gone.hint = f"{gone.hint}{_way_on(folder)}".strip()
         raise
     except UserError:
         raise
     except Exception:
-        echo(f"evalrun: finished draws are kept{_way_on(folder)}", err=True)
+        echo(f"evalrun: the run broke off{_kept(folder)}{_way_on(folder)}", err=True)
         raise
     finally:
         if resume is None:
@@ -190,6 +191,13 @@ def carry_out(
     sys.exit(result.exit_code)
 
 
+def _kept(folder: RunFolder) -> str:
+    """What there is of a run that ended early."""
+    draws = folder.file("draws")
+    some = draws.is_file() and draws.stat().st_size
+    return "; finished draws are kept" if some else " before the first answer"
+
+
 def _way_on(folder: RunFolder) -> str:
     """The command that goes on with a run, where that is possible."""
     return f"\n    go on with it: {folder.begun.command}" if folder.unfinished else ""
@@ -198,7 +206,8 @@ def _way_on(folder: RunFolder) -> str:
 def _stop_on_signals(stop: Stop) -> None:
     """Ctrl-C, or the SIGTERM of a cancelled job: once, what is in flight may finish; twice, it may not.
 
-    A bot that was launched is stopped in any case.
+    So does the SIGHUP of a closed terminal, which comes from shell and system both, and so counts once;
+    ``nohup`` has it ignored. A bot that was launched is stopped in any case.
     """
     import asyncio
     import signal
@@ -215,16 +224,36 @@ def _stop_on_signals(stop: Stop) -> None:
             task.cancel()
             return
         stop.asked = True
-        echo(f"evalrun: finishing what is in flight, at most {GRACE_SECONDS} s; again: at once", err=True)
         loop.call_later(GRACE_SECONDS, cut)
+        echo(f"evalrun: finishing what is in flight, at most {GRACE_SECONDS} s; again: at once", err=True)
+
+    def hung_up() -> None:
+        loop.add_signal_handler(signal.SIGHUP, _say_nothing_to_nobody)
+        _say_nothing_to_nobody()
+        asked()
 
     # Where SIGINT is ignored (a background job of a shell), SIGTERM must still end it.
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    for number in (signal.SIGTERM,) if ignored else (signal.SIGINT, signal.SIGTERM):
+    deeds = {"SIGINT": asked, "SIGTERM": asked, "SIGHUP": hung_up}
+    for name, deed in deeds.items():
+        number = getattr(signal, name, None)
+        if number is None or (signal.getsignal(number) is signal.SIG_IGN and name != "SIGTERM"):
+            continue
         with contextlib.suppress(
             NotImplementedError, RuntimeError
         ):  # no such signals, or not the main thread
-            loop.add_signal_handler(number, asked)
+            loop.add_signal_handler(number, deed)
+
+
+def _say_nothing_to_nobody() -> None:
+    """Let what is meant for a terminal or a reader that is gone go nowhere: to write it would be an error."""
+    import select
+
+    ends = select.poll()
+    for stream in (1, 2):
+        ends.register(stream, 0)
+    for stream, state in ends.poll(0):
+        if state & (select.POLLERR | select.POLLHUP):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
 @click.command()
