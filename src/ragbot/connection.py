@@ -1,7 +1,7 @@
-"""How long a client may take to send a request, and to take what it is sent.
+"""How long a client may take to send a request and to take what it is sent, and how many may be connected.
 
-Owns the server's settings and the deadlines of a connection, of which uvicorn has none: who misses one is cut
-off, and what was done for them ends. Leaves what a request may be to ``guard``.
+Owns the server's settings, and deadlines and number of its connections: who is late or one too many is cut off,
+and what was done for them ends. Leaves what a request may be to ``guard``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ragbot.guard import MAX_HEAD
 
 
+def _most() -> int:
+    """Connections: a third of the files that this process may have open, and 512 at most."""
+    try:
+        import resource
+    except ImportError:  # there is no such limit
+        return 512
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 512 if files == resource.RLIM_INFINITY else min(512, files // 3)
+
+
 class Connection(H11Protocol):
     """One connection of a client."""
 
@@ -25,6 +35,10 @@ class Connection(H11Protocol):
     taking = 30.0
     """Seconds in which a client must take what was sent to it, all of it."""
 
+    holding = _most()
+    """Connections at once. One more, and that gives way which has waited longest for a whole request."""
+
+    _since = 0.0
     _arriving: asyncio.TimerHandle | None = None
     _taken: asyncio.TimerHandle | None = None
 
@@ -37,6 +51,9 @@ class Connection(H11Protocol):
         # Any byte that the client does not take pauses the writing, so that its deadline can be watched.
         transport.set_write_buffer_limits(high=0)
         self._arriving = self.loop.call_later(self.sending, transport.abort)
+        self._since = self.loop.time()
+        if len(self.connections) > self.holding:
+            self._make_room()
 
     def data_received(self, data: bytes) -> None:
         """A piece of a request, or several requests."""
@@ -46,6 +63,7 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         """The next request begins, of which a part may be here already."""
         super().on_response_complete()
+        self._since = self.loop.time()
         self._watch()
 
     def pause_writing(self) -> None:
@@ -63,6 +81,18 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
         self._arriving = _cancelled(self._arriving)
         self._taken = _cancelled(self._taken)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether no request of this client is whole: nobody works for it."""
+        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+
+    def _make_room(self) -> None:
+        """Hang up on whom it costs least: this new client, where all others are being answered."""
+        waiting = [one for one in self.connections if isinstance(one, Connection) and one._waits]
+        oldest = min(waiting, key=lambda one: one._since)
+        self.connections.discard(oldest)
+        oldest.transport.abort()
 
     def _watch(self) -> None:
         """Start the clock where a part of a request is here, and stop it where the rest is, too."""
@@ -89,6 +119,7 @@ def server(app: Any, connection: type[Connection] = Connection) -> uvicorn.Serve
         access_log=False,
         server_header=False,
         ws="none",
+        backlog=_most(),  # so many are taken in one go, before any of them is counted
         # Idle connections are kept longer than a slow model answers, and a stream does not hold up the end.
         timeout_keep_alive=120,
         timeout_graceful_shutdown=2,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
@@ -238,6 +240,79 @@ async def test_pieces_come_before_the_answer_is_whole() -> None:
         while b"event: token" not in read:
             read += await client.piece()
         assert not model.given_up.is_set()
+
+
+# ---------------------------------------------------------------- many clients
+
+
+class Narrow(Connection):
+    """A connection to a server that holds few."""
+
+    holding = 20
+
+
+async def _crowd(port: int, places: contextlib.AsyncExitStack, number: int) -> list[Client]:
+    return [await places.enter_async_context(Client(port)) for _ in range(number)]
+
+
+def _held() -> int:
+    """How many sockets of this process, in which server and clients both are, are connected."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors")
+async def test_many_who_say_nothing_keep_nobody_out() -> None:
+    """Who has waited longest without a request gives way: a newcomer is answered, and few are held."""
+    twin, _ = make_twin()
+    async with running(twin, connection=Narrow) as port, contextlib.AsyncExitStack() as places:
+        before = _held()
+        crowd = await _crowd(port, places, 300)
+        for client in crowd[::3]:
+            with contextlib.suppress(ConnectionError):
+                await client.send(b"GET /ab")
+        assert await healthy(port)
+        assert await healthy(port)
+        assert _held() - before <= 300 + Narrow.holding
+        assert b"" == await asyncio.wait_for(crowd[0].piece(), LIMIT)
+        await crowd[-1].send(crowd[-1].head("GET /healthz"))
+        assert 200 == (await crowd[-1].reply())[0]
+
+
+async def test_who_is_being_answered_does_not_give_way() -> None:
+    """Idle clients go before a kept connection that was used later, and no stream is cut off for them."""
+    model = EndlessModel("word ", talks=False)
+    twin, _ = make_twin(model)
+    async with running(twin, connection=Narrow) as port, contextlib.AsyncExitStack() as places:
+        asking, kept = await _crowd(port, places, 2)
+        await asking.send(asking.post("/chat"))
+        read = b""
+        while b"event: token" not in read:
+            read += await asking.piece()
+        idle = await _crowd(port, places, Narrow.holding - 2)
+        await kept.send(kept.head("GET /healthz"))
+        assert 200 == (await kept.reply())[0]
+        await _crowd(port, places, Narrow.holding - 2)
+        assert await healthy(port)
+        for client in idle:
+            assert b"" == await client.piece()
+        assert not model.given_up.is_set()
+
+
+async def test_where_all_are_being_answered_a_newcomer_is_not() -> None:
+    """One more than is held is hung up on at once, until another one is done."""
+    model = EndlessModel()
+    twin, _ = make_twin(model)
+    async with running(twin, connection=Narrow) as port, contextlib.AsyncExitStack() as places:
+        crowd = await _crowd(port, places, Narrow.holding)
+        for client in crowd:
+            await client.send(client.post("/chat"))
+            assert b"200" in await client.piece()
+        (late,) = await _crowd(port, places, 1)
+        assert b"" == await late.piece()
+        assert not model.given_up.is_set()
+        await crowd[0].__aexit__()
+        await asyncio.wait_for(model.given_up.wait(), LIMIT)
+        assert await healthy(port)
 
 
 # ---------------------------------------------------------------- what is too long, or no request
