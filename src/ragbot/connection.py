@@ -1,7 +1,7 @@
 """How long a client may take to send a request and to take what it is sent, and how many may be connected.
 
-Owns the server's settings, and deadlines and number of its connections: who is late or one too many is cut off,
-and what was done for them ends. Leaves what a request may be to ``guard``.
+Owns the server's settings, deadlines and number of connections: who is late or one too many is cut off, and
+what was done for them ends. Leaves what a request may be to ``guard``.
 """
 
 from __future__ import annotations
