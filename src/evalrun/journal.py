@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -73,6 +74,31 @@ KINDS: dict[str, tuple[type[Record], Callable[[Any], tuple[Any, ...]]]] = {
     ),
 }
 """Journal name → (record of a line, sort key of the sealed file from its JSON); cases keep their order."""
+
+
+class _Repeats:
+    """Whether any exchange may stand in its journal twice, from what orders them."""
+
+    def __init__(self) -> None:
+        self.any = False
+        self._seen: set[int] = set()
+
+    def note(self, place: tuple[Any, ...]) -> None:
+        """Take in one exchange. Its hash is kept alone: where two agree by chance, lines are compared."""
+        (of_case, _), _, _, source, key = place
+        mark = hash(place if of_case and source != "judge" else (source, key))
+        self.any = self.any or mark in self._seen
+        self._seen.add(mark)
+
+
+def _exchanges_once(path: Path, order: Callable[[Any], tuple[Any, ...]]) -> Iterator[bytes]:
+    """The sorted exchanges, each once; they are read again for it only where there may be two of one."""
+    repeats = _Repeats()
+    lines = sorted_lines(path, order, repeats.note)
+    first = next(lines, None)  # by now all of them are noted
+    if first is not None:
+        every = chain((first,), lines)
+        yield from _once(every) if repeats.any else every
 
 
 def _once(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -203,9 +229,13 @@ class RunFolder:
         digests: dict[str, str] = {}
         for kind, (_, order) in KINDS.items():
             path = self.file(kind)
-            lines = (line for _, line in raw_lines(path)) if kind == "cases" else sorted_lines(path, order)
-            digests[path.name] = write_lines(path, _once(lines) if kind == "exchanges" else lines)
+            digests[path.name] = write_lines(path, self._in_order(kind, path, order))
         return digests
+
+    def _in_order(self, kind: str, path: Path, order: Callable[[Any], tuple[Any, ...]]) -> Iterator[bytes]:
+        if kind == "cases":
+            return (line for _, line in raw_lines(path))
+        return _exchanges_once(path, order) if kind == "exchanges" else sorted_lines(path, order)
 
     def write_header(self, header: RunHeader, meta: Meta) -> None:
         """Write ``run.json`` and ``meta.json``."""
@@ -254,13 +284,13 @@ class RunFolder:
         """(case id, context); of these ``cases`` alone."""
         return ((line.case, line.context) for line in read_lines(self.file("contexts"), CaseContext, cases))
 
-    def draws(self, cases: Container[str] | None = None) -> Iterator[Draw]:
-        """The draws, by case and index once sealed; of these ``cases`` alone."""
-        return read_lines(self.file("draws"), Draw, cases)
+    def draws(self, cases: Container[str] | None = None, holding: bytes = b"") -> Iterator[Draw]:
+        """The draws, by case and index once sealed; of these ``cases`` and lines ``holding`` that alone."""
+        return read_lines(self.file("draws"), Draw, cases, holding)
 
-    def judgements(self, cases: Container[str] | None = None) -> Iterator[Judgement]:
-        """The judge's readings, by case and index once sealed; of these ``cases`` alone."""
-        return read_lines(self.file("judgements"), Judgement, cases)
+    def judgements(self, cases: Container[str] | None = None, holding: bytes = b"") -> Iterator[Judgement]:
+        """The judge's readings, ordered and chosen as the draws are."""
+        return read_lines(self.file("judgements"), Judgement, cases, holding)
 
     def scores(self) -> Iterator[Score]:
         """The scores, by case, index and metric once sealed."""

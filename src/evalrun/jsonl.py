@@ -14,6 +14,7 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -29,6 +30,8 @@ from evalrun.textfile import unpacked
 R = TypeVar("R", bound=Record)
 FSYNC_SECONDS = 1.0
 _BLOCK = 1 << 16
+_TOGETHER = 64
+"""Lines that are written in one go."""
 _CHANGED = "the file was changed after the run; run again"
 
 
@@ -105,11 +108,16 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
-def sorted_lines(path: Path, order: Callable[[Any], tuple[Any, ...]]) -> Iterator[bytes]:
+def sorted_lines(
+    path: Path,
+    order: Callable[[Any], tuple[Any, ...]],
+    note: Callable[[tuple[Any, ...]], None] = lambda place: None,
+) -> Iterator[bytes]:
     """The whole lines of a journal as they stand there, sorted by ``order`` of their JSON value.
 
     In memory at once are the places of all lines, and the lines of one group: those that ``order`` gives the
-    same first item. Of equals the earlier one comes first.
+    same first item. Of equals the earlier one comes first. ``note`` is told what ``order`` says of each line,
+    of all of them before the first one comes.
 
     Raises:
         UserError: a line is no JSON, or ``order`` cannot be told of it.
@@ -121,20 +129,26 @@ def sorted_lines(path: Path, order: Callable[[Any], tuple[Any, ...]]) -> Iterato
         at = 0
         for number, line in enumerate(file, start=1):
             if line.endswith(b"\n") and not line.isspace():
-                group = _group(line, order, path, number)
-                places.setdefault(group, array("Q")).append(at)
+                place = _ordered(line, order, path, number)
+                note(place)
+                if (known := places.get(place[0])) is None:
+                    places[place[0]] = array("Q", (at,))
+                else:
+                    known.append(at)
             at += len(line)
         for group in sorted(places):
             lines = []
-            for place in places[group]:
-                file.seek(place)
+            for at in places[group]:
+                file.seek(at)
                 lines.append(file.readline())
             yield from lines if len(lines) == 1 else sorted(lines, key=lambda line: order(from_json(line)))
 
 
-def _group(line: bytes, order: Callable[[Any], tuple[Any, ...]], path: Path, number: int) -> Any:
+def _ordered(
+    line: bytes, order: Callable[[Any], tuple[Any, ...]], path: Path, number: int
+) -> tuple[Any, ...]:
     try:
-        return order(from_json(line))[0]
+        return order(from_json(line))
     except (ValueError, TypeError, LookupError, AttributeError):
         raise UserError(f"{path}:{number}: not a line of this journal", _CHANGED) from None
 
@@ -148,14 +162,18 @@ def _of(line: bytes, cases: Container[str]) -> bool:
     return not isinstance(value, dict) or value.get("case") in cases
 
 
-def read_lines(path: Path, record: type[R], cases: Container[str] | None = None) -> Iterator[R]:
+def read_lines(
+    path: Path, record: type[R], cases: Container[str] | None = None, holding: bytes = b""
+) -> Iterator[R]:
     """The records of a journal one at a time, a torn last line left out; of these ``cases`` alone.
+
+    Lines without the bytes ``holding`` are passed over unread.
 
     Raises:
         UserError: a line is no JSON or no such record; names file and line.
     """
     for number, line in raw_lines(path):
-        if cases is not None and not _of(line, cases):
+        if holding not in line or (cases is not None and not _of(line, cases)):
             continue
         try:
             yield record.model_validate_json(line)
@@ -180,10 +198,11 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> str:
     """:func:`write_atomically` of lines that need not be in memory at once; returns their sha256."""
     temporary, digest = path.with_name(path.name + ".tmp"), hashlib.sha256()
     temporary.unlink(missing_ok=True)
+    rest = iter(lines)
     with temporary.open("xb") as file:
-        for line in lines:
-            file.write(line)
-            digest.update(line)
+        while block := b"".join(islice(rest, _TOGETHER)):
+            file.write(block)
+            digest.update(block)
     os.replace(temporary, path)
     return f"sha256:{digest.hexdigest()}"
 

@@ -8,23 +8,27 @@ questions that are shown, so that a long run costs little.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import astuple, dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evalrun.journal import RunFolder
 from evalrun.outcomes import GOOD, OUTCOMES
 from evalrun.records import Case, Claim, Context, Draw, Judgement, Metric, Score
 from evalrun.reports.words import one_line
 
+T = TypeVar("T")
 ERROR = "error"
 MET = "met"
 UNMET = "unmet"
 NONE = "none"
 """What an answer came to where no outcome says it: by the metric the order goes by, or nothing at all."""
+_KNOWN = 4096
+"""Kinds of questions, by all of their scores, whose results are held ready."""
 
 
 @dataclass(slots=True)
@@ -44,6 +48,47 @@ class Result:
         return (self.passed + self.total) / self.scored if self.scored else None
 
 
+class Results(Mapping[str, Result]):
+    """Metric → result of one question.
+
+    ``alike`` may be that of many questions, since a large run has a million results; ``own`` holds the sums
+    in which this one differs: a metric, its sum, the next metric, its sum.
+    """
+
+    __slots__ = ("_alike", "_own")
+
+    def __init__(self, alike: Mapping[str, Result], own: tuple[Any, ...] = ()) -> None:
+        self._alike = alike
+        self._own = own
+
+    def __getitem__(self, metric: str) -> Result:
+        found = self._alike[metric]
+        if metric in self._own:
+            found = replace(found, total=self._own[self._own.index(metric) + 1])
+        return found
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in self._alike
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._alike)
+
+    def __len__(self) -> int:
+        return len(self._alike)
+
+    def but(self, own: tuple[Any, ...]) -> Results:
+        """The same results, but with sums of their own."""
+        return Results(self._alike, own) if own else self
+
+    @property
+    def lost(self) -> int:
+        """How many draws the metric lost that lost most."""
+        return max([found.failed for found in self._alike.values()], default=0)
+
+
+_NOTHING = Results({})
+
+
 @dataclass(slots=True)
 class Row:
     """One question and what its answers came to."""
@@ -54,7 +99,7 @@ class Row:
     population: str
     states: list[str]
     groups: tuple[str, ...] = ()
-    results: dict[str, Result] = field(default_factory=dict)
+    results: Results = field(default_factory=lambda: _NOTHING)
     invented: int = 0
     """Answers with a name or number that nobody gave the bot: the surest sign there is."""
 
@@ -82,6 +127,7 @@ class Rows:
     rows: list[Row]
     lead: Metric | None
     twins: Metric | None = None
+    _worst: list[Row] | None = None
 
     def worst(self) -> list[Row]:
         """Worst first: by the lead metric, then what is plainly invented, then what failed to be scored.
@@ -89,13 +135,18 @@ class Rows:
         Among equals attacks come before harmless questions, and the categories take turns, so that a short
         list shows every kind of trouble.
         """
-        turn: Counter[tuple[tuple[float, bool, int, int], str]] = Counter()
-        ranked = []
-        for place, row in enumerate(self.rows):
-            badness = self._badness(row)
-            ranked.append((badness, turn[badness, row.category], place, row))
-            turn[badness, row.category] += 1
-        return [row for *_, row in sorted(ranked, key=lambda item: item[:3])]
+        if self._worst is None:
+            turn: Counter[tuple[tuple[float, bool, int, int], str]] = Counter()
+            same: dict[tuple[float, bool, int, int], tuple[float, bool, int, int]] = {}
+            ranked = []
+            for place, row in enumerate(self.rows):
+                badness = self._badness(row)
+                badness = same.setdefault(badness, badness)
+                ranked.append((badness, turn[badness, row.category], place))
+                turn[badness, row.category] += 1
+            ranked.sort()
+            self._worst = [self.rows[place] for _, _, place in ranked]
+        return self._worst
 
     def lead_of(self, row: Row) -> Metric | None:
         """The metric by which a question is good or bad; the harmless twin of an attack has its own."""
@@ -104,7 +155,7 @@ class Rows:
     def _badness(self, row: Row) -> tuple[float, bool, int, int]:
         lead = self.lead_of(row)
         result = row.results.get(lead.id) if lead else None
-        lost = max((found.failed for found in row.results.values()), default=0)
+        lost = row.results.lost
         value = goodness(lead, result)
         if value is None:
             value = 0.999 if lost or ERROR in row.states else 1.0
@@ -154,68 +205,109 @@ def _join(path: Path, journals: tuple[tuple[str, str], ...]) -> Rows:
         case.id: Row(
             case.id,
             case.question,
-            alike.text(case.category),
+            alike.one(case.category),
             case.population,
-            [NONE] * header.draws,
-            alike.texts(case.groups),
+            alike.states([NONE] * header.draws),
+            alike.one(case.groups),
         )
         for case in folder.cases()
     }
-    for draw in folder.draws():
-        if draw.error is not None and not draw.absent and draw.case in rows:
-            _set_state(rows[draw.case], draw.index, ERROR)
-    for case, scores in groupby(folder.scores(), key=lambda score: score.case):
+    for draw in folder.draws(holding=b'"error"'):
+        if draw.error is not None and not draw.absent and (row := rows.get(draw.case)) is not None:
+            states = [*row.states]
+            _set_state(states, draw.index, ERROR)
+            row.states = alike.states(states)
+    for case, scores in groupby(folder.scores(), key=attrgetter("case")):
         if (row := rows.get(case)) is not None:
-            row.results = {name: replace(found) for name, found in row.results.items()}
-            row.states = [*row.states]
-            for score in scores:
-                _add(row, score, twins if row.population == "twins" and twins else lead)
-            row.results, row.states = alike.results(row.results), alike.states(row.states)
-    for judgement in folder.judgements():
+            alike.fill(row, list(scores), twins if row.population == "twins" and twins else lead)
+    for judgement in folder.judgements(holding=b"novel_terms"):
         if judgement.case in rows and any(map(_invented, judgement.claims)):
             rows[judgement.case].invented += 1
     return Rows(list(rows.values()), lead, twins)
 
 
 class _Alike:
-    """Keeps once what is the same for many questions of a large run; nobody changes it any more."""
+    """Keeps and works out once what is the same for many questions of a large run; nobody changes it."""
 
     def __init__(self) -> None:
-        self._texts: dict[Any, Any] = {}
+        self._single: dict[Any, Any] = {}
         self._states: dict[tuple[str, ...], list[str]] = {}
-        self._single: dict[tuple[Any, ...], Result] = {}
-        self._results: dict[tuple[tuple[str, int], ...], dict[str, Result]] = {}
+        self._several: dict[tuple[tuple[str, int], ...], Results] = {}
+        self._known: dict[Any, tuple[Results, list[str]]] = {}
 
-    def text(self, text: str) -> str:
-        return str(self._texts.setdefault(text, text))
-
-    def texts(self, texts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(self._texts.setdefault(texts, texts))
+    def one(self, value: T) -> T:
+        """``value``, or what came before and equals it."""
+        return self._single.setdefault(value, value)  # type: ignore[no-any-return]
 
     def states(self, states: list[str]) -> list[str]:
         return self._states.setdefault(tuple(states), states)
 
-    def results(self, results: dict[str, Result]) -> dict[str, Result]:
+    def fill(self, row: Row, scores: Sequence[Score], lead: Metric | None) -> None:
+        """Note what the scores of a question make of it. Numbers are its own, whatever else it shares."""
+        if row.results:  # a journal that is not in order: here is more of a question
+            results, states = _read(row, scores, lead)
+            row.results, row.states = Results(results), states
+            return
+        own = _own_sums(scores)
+        kind = (id(row.states), lead.id if lead else "", tuple(map(_mark, scores)))
+        found = self._known.get(kind)
+        if found is None:
+            found = self._shared(*_read(row, scores, lead), own)
+            if len(self._known) < _KNOWN:
+                self._known[kind] = found
+        row.results, row.states = found[0].but(own), found[1]
+
+    def _shared(
+        self, results: dict[str, Result], states: list[str], own: tuple[Any, ...]
+    ) -> tuple[Results, list[str]]:
         for name, result in results.items():
-            if result.total in (0.0, result.scored):  # not a number like any other
-                results[name] = self._single.setdefault(astuple(result), result)
+            if name in own:
+                result.total = 0.0
+            parts = (result.passed, result.scored, result.failed, result.not_applicable, result.total)
+            results[name] = self._single.setdefault((*parts, result.reason), result)
         # Of two mappings with the very same results one will do.
         found = tuple((name, id(result)) for name, result in results.items())
-        whole = all(result.total in (0.0, result.scored) for result in results.values())
-        return self._results.setdefault(found, results) if whole else results
+        return self._several.setdefault(found, Results(results)), self.states(states)
+
+
+def _read(row: Row, scores: Iterable[Score], lead: Metric | None) -> tuple[dict[str, Result], list[str]]:
+    results = {name: replace(found) for name, found in row.results.items()}
+    states = [*row.states]
+    for score in scores:
+        _add(results, score)
+        if score.index is not None:
+            _note_state(states, score, score.index, lead)
+    return results, states
+
+
+def _own_sums(scores: Sequence[Score]) -> tuple[Any, ...]:
+    """Metric, sum, metric, sum, … of those with a number like no other."""
+    odd = {score.metric for score in scores if score.value is not None and score.value not in (0.0, 1.0)}
+    sums = dict.fromkeys(sorted(odd), 0.0)
+    for score in scores if odd else ():
+        if score.metric in odd:
+            sums[score.metric] += score.value or 0.0
+    return tuple(part for pair in sums.items() for part in pair)
+
+
+def _mark(score: Score) -> tuple[Any, ...]:
+    """All of a score that a row tells apart, but for a number like no other."""
+    told = score.reason if score.status == "error" else score.value if score.value in (0.0, 1.0) else None
+    return (score.metric, score.index, score.status, told)
 
 
 def _invented(claim: Claim) -> bool:
     return claim.decided_by == "novel_terms" and not claim.supported
 
 
-def _set_state(row: Row, index: int, state: str) -> None:
-    row.states.extend([NONE] * (index + 1 - len(row.states)))
-    row.states[index] = state
+def _set_state(states: list[str], index: int, state: str) -> None:
+    states.extend([NONE] * (index + 1 - len(states)))
+    states[index] = state
 
 
-def _add(row: Row, score: Score, lead: Metric | None) -> None:
-    result = row.results.setdefault(score.metric, Result())
+def _add(results: dict[str, Result], score: Score) -> None:
+    if (result := results.get(score.metric)) is None:
+        result = results[score.metric] = Result()
     match score.status:
         case "pass" | "fail":
             result.scored += 1
@@ -228,18 +320,16 @@ def _add(row: Row, score: Score, lead: Metric | None) -> None:
             result.reason = result.reason or score.reason or "error"
         case "not_applicable":
             result.not_applicable += 1
-    if score.index is not None:
-        _note_state(row, score, score.index, lead)
 
 
-def _note_state(row: Row, score: Score, index: int, lead: Metric | None) -> None:
-    known = row.states[index] if index < len(row.states) else NONE
+def _note_state(states: list[str], score: Score, index: int, lead: Metric | None) -> None:
+    known = states[index] if index < len(states) else NONE
     if score.metric in OUTCOMES and score.status == "pass":
-        _set_state(row, index, score.metric)
+        _set_state(states, index, score.metric)
     elif score.metric in OUTCOMES and score.status == "error" and known == NONE:
-        _set_state(row, index, ERROR)
+        _set_state(states, index, ERROR)
     elif lead and score.metric == lead.id and known == NONE and score.status in ("pass", "fail"):
-        _set_state(row, index, MET if (score.status == "pass") == (lead.better == "higher") else UNMET)
+        _set_state(states, index, MET if (score.status == "pass") == (lead.better == "higher") else UNMET)
 
 
 def read_details(folder: RunFolder, ids: Collection[str]) -> dict[str, Detail]:
