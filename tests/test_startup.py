@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -26,19 +27,21 @@ try:
 except SystemExit as end:
     code = end.code
 with open("modules.json", "w") as file:
-    json.dump({{"code": code, "modules": sorted(set(sys.modules) - before)}}, file)
+    # None stands for a module that may not be imported.
+    found = [name for name, module in sys.modules.items() if name not in before and module is not None]
+    json.dump({{"code": code, "modules": found}}, file)
 """
 
 
-def loaded(program: str, arguments: list[str], folder: Path) -> tuple[int | None, set[str]]:
-    """Exit code of a command in a fresh interpreter, and the modules it imported."""
+def loaded(program: str, arguments: list[str], folder: Path) -> tuple[int | None, list[str]]:
+    """Exit code of a command in a fresh interpreter, and the modules it imported, in their order."""
     script = SCRIPT.format(program=program, arguments=arguments)
     subprocess.run([sys.executable, "-c", script], cwd=folder, check=True, capture_output=True)
     found = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-    return found["code"], set(found["modules"])
+    return found["code"], found["modules"]
 
 
-def foreign(modules: set[str]) -> set[str]:
+def foreign(modules: Iterable[str]) -> set[str]:
     """The top-level packages among ``modules`` that are not Python's own."""
     return {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
 
@@ -66,14 +69,49 @@ def test_help_of_a_command_imports_click_only(program: str, command: str, tmp_pa
     assert {"click", program} == foreign(modules)
 
 
-def test_a_run_does_not_import_scipy_stats(tmp_path: Path) -> None:
-    """A whole run, from config to reports: ``scipy.stats`` alone would take longer than all of it."""
+UNNEEDED = (
+    "scipy.stats",  # alone it would take longer than all of the run
+    "evalrun.comparison",
+    "evalrun.drop_gates",
+    "evalrun.beside",
+    "evalrun.logged",
+    "evalrun.suite",
+    "evalrun.probes",
+    "evalrun.models.bedrock",
+    "evalrun.targets.python",
+    "httpx._main",
+    "pygments",
+)
+"""What a run needs none of, as long as its config does not ask for it."""
+
+
+def test_a_run_imports_what_it_needs(tmp_path: Path) -> None:
+    """A whole run, from config to reports. numpy comes by the one module that keeps it to one thread."""
     shutil.copytree(EXAMPLE, tmp_path / "bot")
     code, modules = loaded("evalrun", ["run", "bot/config.yaml", "--live", "--output", "run"], tmp_path)
     assert 0 == code
     assert (tmp_path / "run" / "run.json").is_file()
     assert "scipy.special" in modules
-    assert "scipy.stats" not in modules
+    assert [] == sorted({*UNNEEDED} & {*modules})
+    after_numpy = modules[modules.index("numpy") :]  # a module comes behind those that it imports
+    assert "evalrun.stats.blas" == next(name for name in after_numpy if name.startswith("evalrun."))
+
+
+def test_a_plan_needs_neither_statistics_nor_reports(tmp_path: Path) -> None:
+    """A bot that is to be launched waits for the plan, so a plan without gates imports little."""
+    script = "import json, sys, evalrun.planning; print(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=True)
+    known = {"numpy", "jinja2", "aiohttp.web", "evalrun.stats", "evalrun.reports", *UNNEEDED}
+    assert {"httpx._main", "pygments"} >= known & {*json.loads(done.stdout)}
+
+
+def test_numpy_takes_one_thread_and_leaves_the_environment_as_it_was(tmp_path: Path) -> None:
+    """A bot that is launched later must not inherit what only this program wants."""
+    script = "import os; before = dict(os.environ); import evalrun.stats; assert before == dict(os.environ)"
+    if Path("/proc/self/task").is_dir():
+        script += "; assert 1 == len(os.listdir('/proc/self/task'))"
+    env = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    assert 0 == subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=env, check=False).returncode
 
 
 def test_the_statistics_of_a_run_do_not_import_scipy_stats(tmp_path: Path) -> None:

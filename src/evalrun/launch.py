@@ -87,6 +87,11 @@ class Launch:
         """The last lines the bot wrote."""
         return self._process.last_words() if self._process else ""
 
+    def dismiss(self) -> None:
+        """Tell the bot that it may end; the end of the ``async with`` waits for it."""
+        if self._process is not None:
+            self._process.dismiss()
+
     async def _wait_until_ready(self) -> None:
         assert self._process is not None
         deadline = asyncio.get_running_loop().time() + self._timeout

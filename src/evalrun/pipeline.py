@@ -11,20 +11,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evalrun.cassette import Address, addressed
 from evalrun.circuit import Circuit
 from evalrun.errors import RecordingError, UnavailableError, UnreachableError
 from evalrun.journal import RunFolder
 from evalrun.judge import Judge
-from evalrun.outlook import Outlook
 from evalrun.planning import Plan
 from evalrun.records import LEVELS, Case, CaseContext, Judgement, Sample
 from evalrun.resuming import Kept
 from evalrun.sampler import Drawn
 from evalrun.scorers import score
 from evalrun.spending import Spending
+
+if TYPE_CHECKING:
+    from evalrun.outlook import Outlook
 
 _WAITING = 256
 """Answers that wait for the judge at most, before no further one is asked for."""
@@ -104,6 +106,8 @@ class Pipeline:
             self._contexts.setdefault(case, set()).add(digest)
         self._written = Counter(case for case, _ in self.kept.draws)
         if self.progress.live:
+            from evalrun.outlook import Outlook
+
             gates = () if plan.partial else plan.config.gates
             labelled = bool(plan.labels)
             self._outlook = Outlook(gates, plan.metrics, plan.cases, plan.config.draws, labelled=labelled)

@@ -64,6 +64,7 @@ class Process:
         self._secrets = secrets
         self._keeper = keeper
         self._tail = b""
+        self._dismissed = False
         stream = process.stderr if piped else process.stdout
         assert stream is not None
         self._reader = asyncio.create_task(self._read(stream))
@@ -147,9 +148,15 @@ class Process:
         """Wait a moment for the rest of what a program that ended has written."""
         await asyncio.wait([self._reader], timeout=1.0)
 
+    def dismiss(self) -> None:
+        """Ask it and all that it started to end, once, and wait for nothing."""
+        if not self._dismissed:
+            self._signal(signal.SIGTERM)
+        self._dismissed = True
+
     async def stop(self) -> None:
         """End it and all that it started: first politely, then not."""
-        self._signal(signal.SIGTERM)
+        self.dismiss()
         try:
             await asyncio.wait_for(self._process.wait(), _GRACE_SECONDS)
         except TimeoutError:

@@ -97,6 +97,7 @@ async def execute(
                 kept,
                 stop,
             )
+            loading = _loading(plan) if _waits(plan) else None
             stop.working = True
             try:
                 await work.run()
@@ -105,6 +106,39 @@ async def execute(
             if stop.asked and not work.finished:
                 raise Interrupted("interrupted")
             whole = work.whole
+            if plan.mode == "record":
+                await stack.aclose()  # whatever the bot asks for until its end is recorded
+            else:
+                source.dismiss()  # it ends while the run is concluded
+            cassette.close(whole=whole)
+            progress.stop()
+            if loading is not None:
+                await loading
+            from evalrun.attempts import attempt_of
+            from evalrun.conclusion import conclude
+
+            header = conclude(plan, folder, cassette, work.tally, source.about, judge, str(spending))
+            attempt = attempt_of(folder, header)
+            meta = Meta(
+                run=folder.path.name,
+                mode=plan.mode,
+                started=started.isoformat(timespec="seconds"),
+                seconds=round(time.perf_counter() - clock, 1),
+                calls=spending.calls,
+                replayed=cassette.replayed,
+                tokens=spending.tokens,
+                cost=spending.cost,
+                retries=source.retries() + asked_again(),
+                refused=source.refused(),
+                attempt=attempt.number,
+                trial=attempt.trial,
+                answers=attempt.answers,
+                config_path=str(plan.config.path),
+            )
+            folder.write_header(header, meta)
+            if work.finished:
+                folder.finish()
+            failed = tuple(write_reports(folder))
     except UnavailableError as error:
         if cassette.misses:
             from evalrun.conclusion import missed
@@ -115,31 +149,6 @@ async def execute(
         cassette.close(whole=whole)
         folder.close()
         progress.stop()
-    from evalrun.attempts import attempt_of
-    from evalrun.conclusion import conclude
-
-    header = conclude(plan, folder, cassette, work.tally, source.about, judge, str(spending))
-    attempt = attempt_of(folder, header)
-    meta = Meta(
-        run=folder.path.name,
-        mode=plan.mode,
-        started=started.isoformat(timespec="seconds"),
-        seconds=round(time.perf_counter() - clock, 1),
-        calls=spending.calls,
-        replayed=cassette.replayed,
-        tokens=spending.tokens,
-        cost=spending.cost,
-        retries=source.retries() + asked_again(),
-        refused=source.refused(),
-        attempt=attempt.number,
-        trial=attempt.trial,
-        answers=attempt.answers,
-        config_path=str(plan.config.path),
-    )
-    folder.write_header(header, meta)
-    if work.finished:
-        folder.finish()
-    failed = tuple(write_reports(folder))
     codes = [ExitCode(header.exit_code), *(error.exit_code for error in failed)]
     return Result(folder, worst(codes), failed)
 
@@ -190,6 +199,7 @@ class _Source:
     ended: Callable[[], str] = str
     retries: Callable[[], int] = int
     refused: Callable[[], int] = int
+    dismiss: Callable[[], object] = int
 
 
 async def _source(
@@ -215,6 +225,7 @@ async def _source(
         bot.ended,
         lambda: bot.target.retries,
         lambda: bot.tap.refused if bot.tap else 0,
+        bot.dismiss,
     )
 
 
@@ -224,6 +235,7 @@ class _Bot:
     replies: CassetteTransport | None
     target: Target
     ended: Callable[[], str]
+    dismiss: Callable[[], object]
 
 
 async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> _Bot:
@@ -236,6 +248,7 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
     limits = Limits(**config.target.limits.model_dump())
     url, tap = getattr(options, "url", None) or "", None
     ended: Callable[[], str] = str
+    dismiss: Callable[[], object] = int
     if config.tapped:
         from evalrun.tap import Tap
 
@@ -261,11 +274,12 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
             tap=tap.url if tap else "",
             fresh_cache=plan.mode == "record" and tap is not None,
         )
-        loading = asyncio.create_task(asyncio.to_thread(_load_reports))  # while it starts
+        loading = _loading(plan)
         try:
-            url, ended = (await stack.enter_async_context(process)).url, process.ended
+            await stack.enter_async_context(process)
         finally:
             await loading
+        url, ended, dismiss = process.url, process.ended, process.dismiss
     replies = (
         CassetteTransport(cassette, "bot", None, observe, base_path=urlsplit(url).path, own=True)
         if config.at_bot
@@ -284,16 +298,36 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
     )
     made: Target = kind(options, setting)
     stack.push_async_callback(made.close)
-    return _Bot(tap, replies, made, lambda: ended() or made.ended())
+    return _Bot(tap, replies, made, lambda: ended() or made.ended(), dismiss)
 
 
-def _load_reports() -> None:
-    """What a run needs after its last answer, and would then have to wait for."""
+def _waits(plan: Plan) -> bool:
+    """Whether a run waits for a bot with nothing else to do: where it asks for all its answers at once.
+
+    In a larger run loading would only compete with the asking.
+    """
+    config = plan.config
+    return (
+        plan.answers is None
+        and config.target.launch is None
+        and plan.draws <= config.target.limits.concurrency
+    )
+
+
+def _loading(plan: Plan) -> asyncio.Task[None]:
+    """Load in a thread what a run needs after its last answer, and would then have to wait for."""
+    return asyncio.create_task(asyncio.to_thread(_load_rest, several=plan.draws > 1))
+
+
+def _load_rest(*, several: bool) -> None:
     from evalrun.reports.html import template
 
+    for name in ("conclusion", "attempts", "reports.console"):
+        import_module(f"evalrun.{name}")
     report.load()
     template()
-    import_module("evalrun.reports.console")
+    if several:  # of one answer nothing is estimated that needs it
+        import_module("scipy.special")
 
 
 def _judge(

@@ -11,15 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from evalrun import stats
 from evalrun.dataset import GROUPS
 from evalrun.records import Bounds, Case, Estimate, Metric, Score
 from evalrun.reducers import reduce, split
 from evalrun.stats import Interval
+from evalrun.stats.blas import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 

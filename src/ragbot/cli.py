@@ -30,6 +30,8 @@ class _Group(click.Group):
     """Shows an error of ours without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        # httpx's own command line, which imports rich and pygments, goes unused here; httpx can do without.
+        sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
         try:
             return super().invoke(ctx)
         except Exception as error:

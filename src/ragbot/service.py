@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
+from threading import Thread
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -22,6 +23,7 @@ from ragbot.answer import Twin
 from ragbot.contract import AnswerRequest, ChatRequest, Context, Problem, Reply, RetrieveRequest
 from ragbot.errors import ModelError, QuestionError, RagbotError
 from ragbot.guard import Guard
+from ragbot.models import Warmable
 from ragbot.page import load_page
 
 # Not FastAPI's "model", which would give an error the media type of the answer that it stands for.
@@ -58,14 +60,15 @@ def create_app(twin: Twin, *, host: str = "127.0.0.1", trace: bool = False) -> F
     """The service of ``twin`` on ``host``; ``trace`` opens ``/retrieve`` and ``/answer``."""
 
     @asynccontextmanager
-    async def closing(app: FastAPI) -> AsyncIterator[None]:
+    async def living(app: FastAPI) -> AsyncIterator[None]:
+        Thread(target=_warm, args=(twin,), daemon=True).start()
         yield
         await twin.model.close()
 
     app = FastAPI(
         title="ragbot",
         version=_version(),
-        lifespan=closing,
+        lifespan=living,
         responses=REFUSED,
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
@@ -79,6 +82,14 @@ def create_app(twin: Twin, *, host: str = "127.0.0.1", trace: bool = False) -> F
     if trace:
         _add_trace(app, twin)
     return app
+
+
+def _warm(twin: Twin) -> None:
+    """Let the first question wait for less: what it needs is loaded while nobody has asked yet."""
+    for provider in (twin.embedder, twin.model):
+        with suppress(Exception):  # the first question says what is wrong
+            if isinstance(provider, Warmable):
+                provider.warm()
 
 
 def _add_info(app: FastAPI, twin: Twin, trace: bool) -> None:

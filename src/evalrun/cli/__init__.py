@@ -48,6 +48,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         from evalrun.errors import EvalrunError, ExitCode, Interrupted
 
+        # httpx's own command line, which imports more than httpx itself, goes unused; httpx can do without.
+        sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:

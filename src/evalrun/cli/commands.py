@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from evalrun.cli.loading import loading
 from evalrun.cli.told import echo
 
 if TYPE_CHECKING:
@@ -64,13 +65,14 @@ def run(
     Without --live or --record, recorded replies are replayed: no key, no model, no network. A config without
     a cassette has nothing to replay: there the bot is asked.
     """
-    from evalrun.planning import Selection, load, make_plan
-
     mode = mode_of(live, record, record_missing)
     if draws is not None:
         overrides = (*overrides, f"draws={draws}")
-    loaded = load(config, overrides)
-    plan = make_plan(loaded, or_live(mode, loaded), Selection(cases, categories, limit))
+    with loading():
+        from evalrun.planning import Selection, load, make_plan
+
+        loaded = load(config, overrides)
+        plan = make_plan(loaded, or_live(mode, loaded), Selection(cases, categories, limit))
     carry_out(
         plan,
         output,
@@ -139,13 +141,13 @@ def carry_out(
     import asyncio
     import shlex
 
-    from evalrun.cassette import keep_seed
-    from evalrun.errors import Interrupted, UnavailableError, UserError
-    from evalrun.folders import give_back, new_run_folder, unfinished_run_folder
-    from evalrun.pipeline import Stop
-    from evalrun.reports.console import print_json, print_run
-    from evalrun.reports.progress import Progress
-    from evalrun.runner import Result, execute
+    with loading():
+        from evalrun.cassette import keep_seed
+        from evalrun.errors import Interrupted, UnavailableError, UserError
+        from evalrun.folders import give_back, new_run_folder, unfinished_run_folder
+        from evalrun.pipeline import Stop
+        from evalrun.reports.progress import Progress
+        from evalrun.runner import Result, execute
 
     if resume is not None and output is not None:
         raise UserError("--resume and --output exclude each other", "a run goes on in its own folder")
@@ -180,6 +182,8 @@ def carry_out(
         folder.let_go()
     if canaries is not None:
         keep_seed(folder.path, canaries)
+    from evalrun.reports.console import print_json, print_run
+
     if as_json:
         print_json(result.folder, sys.stdout)
     else:

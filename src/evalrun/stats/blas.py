@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 
+__all__ = ["np"]
+
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 _unset = [name for name in _THREADS if name not in os.environ]
 os.environ.update(dict.fromkeys(_unset, "1"))
 try:
-    import numpy  # noqa: F401
+    import numpy as np
 finally:
     for _name in _unset:
         del os.environ[_name]

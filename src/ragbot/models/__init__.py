@@ -12,7 +12,7 @@ import os
 import pkgutil
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
 from ragbot.contract import Message, Usage
 from ragbot.errors import RagbotError
@@ -69,6 +69,13 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.floating]:
         """Shape (texts, dims); rows need no unit length. Raises ModelError."""
         ...
+
+
+@runtime_checkable
+class Warmable(Protocol):
+    """A provider that can get ready for its first call, asking nobody; else that call does it."""
+
+    def warm(self) -> None: ...
 
 
 class Opened(Generic[T]):

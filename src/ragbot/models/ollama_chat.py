@@ -26,6 +26,11 @@ class OllamaChat:
         self._host = ollama_host()
         self._client: Opened[Any] = Opened(self._open)
 
+    def warm(self) -> None:
+        """Import what a call needs."""
+        import httpx_aiohttp  # noqa: F401
+        import ollama  # noqa: F401
+
     async def complete(self, call: Call) -> Completion:
         """One answer, asked for with ``stream: false``."""
         try:

@@ -34,11 +34,15 @@ class WordLlamaEmbedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.floating]:
         """Shape (texts, 256), float32. The row of a text does not depend on the texts beside it."""
+        self.warm()
+        vectors: NDArray[np.floating] = self._loaded.embed(list(texts), norm=False)
+        return vectors
+
+    def warm(self) -> None:
+        """Load the weights, once."""
         with self._lock:
             if self._loaded is None:
                 self._loaded = _load()
-        vectors: NDArray[np.floating] = self._loaded.embed(list(texts), norm=False)
-        return vectors
 
 
 def _load() -> Any:
