@@ -38,7 +38,7 @@ class Outlook:
             if gate.metric in by_id and gate.max_drop is None
         ]
         self._gated = {split(gate.metric)[0] for gate, _, _ in self._gates}
-        self._table, self._text, self._again = Table(), "", float("-inf")
+        self._table, self._text, self._again = Table(cases), "", float("-inf")
 
     def add(self, score: Score) -> None:
         """Take in one score; those that no gate asks about are let go."""

@@ -7,11 +7,12 @@ formulas are those of :mod:`evalrun.stats`; whether a number is good enough is d
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from evalrun import stats
 from evalrun.dataset import GROUPS
@@ -28,68 +29,131 @@ CONFIDENCE = 0.95
 
 Draws = tuple[float | None, ...]
 """What a case's draws came to, None for each that was lost."""
+Kind = tuple[Any, ...]
+"""How many draws of a case did not apply, and then its :data:`Draws`."""
 Reduced = tuple[float, int, int, float, int]
 """Sum of a case's scored draws, how many, how many were lost, their spread, how many did not apply."""
 _ALIKE = 6
 """Up to so many passes and fails a case are kept once for all cases that have the same."""
+_NOT_APPLICABLE = "not_applicable"
+
+
+class _Column:
+    """One metric: of each case by its place what it came to, which of most is one of a few kinds.
+
+    ``at`` holds the index of a kind; a case with numbers like no other has its own, counted from -1 down.
+    """
+
+    def __init__(self, cases: int) -> None:
+        self.at = array("l", [0]) * cases
+        self.kinds: list[Kind] = [(0,)]
+        self.own: list[Kind] = []
+        self._next: dict[tuple[int, float | str | None], int] = {}
+
+    def add(self, place: int, value: float | str | None) -> None:
+        """Take in one draw of a case: its value, None where it was lost, or that it did not apply."""
+        kind = self.at[place]
+        following = self._next.get((kind, value))
+        self.at[place] = self._after(kind, value) if following is None else following
+
+    def _after(self, kind: int, value: float | str | None) -> int:
+        known = self.of(kind)
+        made = (known[0] + 1, *known[1:]) if value == _NOT_APPLICABLE else (*known, value)
+        if kind < 0:
+            self.own[~kind] = made
+            return kind
+        if len(made) <= _ALIKE + 1 and value in (0.0, 1.0, None, _NOT_APPLICABLE):
+            self.kinds.append(made)
+            self._next[kind, value] = len(self.kinds) - 1
+            return len(self.kinds) - 1
+        self.own.append(made)
+        return -len(self.own)
+
+    def of(self, index: int) -> Kind:
+        """The kind of an index."""
+        return self.kinds[index] if index >= 0 else self.own[~index]
+
+    def reduced(self, planned: int) -> NDArray[np.float64]:
+        """A row of :data:`Reduced` a kind, at its index."""
+        kinds = chain(self.kinds, reversed(self.own))
+        rows = (_reduce(kind[1:], kind[0], planned) for kind in kinds)
+        return np.fromiter(rows, np.dtype((np.float64, 5)), len(self.kinds) + len(self.own))
+
+
+@dataclass(frozen=True)
+class _Members:
+    """A group: its cases, their places in the table, whether any has a cluster."""
+
+    cases: Sequence[Case]
+    places: NDArray[np.int64]
+    clustered: bool
 
 
 class Table:
-    """All scores of a run, reduced to what the estimates need.
+    """All scores of ``cases``, reduced to what the estimates need.
 
-    By metric and case: a value a draw, None where it was lost; and, where there are any, how many draws did
-    not apply, and why others were lost. Most cases came to one of a few tuples, since a large run has a
-    million scores.
+    By metric and case: a value a draw, None where it was lost; how many draws did not apply, and why others
+    were lost. A large run has a million scores, of which most cases have one of a few kinds.
     """
 
-    def __init__(self) -> None:
-        self._values: dict[str, dict[str, Draws]] = {}
-        self._not_applicable: dict[str, dict[str, int]] = {}
+    def __init__(self, cases: Iterable[Case]) -> None:
+        self._places = {case.id: place for place, case in enumerate(cases)}
+        self._columns: dict[str, _Column] = {}
         self._reasons: dict[tuple[str, str], list[str]] = {}
-        self._alike: dict[Draws, Draws] = {}
-        self._reduced: tuple[str, dict[str, Reduced]] = ("", {})
+        self._groups: dict[int, _Members] = {}
+        self._reduced: tuple[str, int, NDArray[np.float64]] | None = None
 
     def add(self, score: Score) -> None:
-        """Take in one score, in any order."""
+        """Take in one score, in any order; one of another case is let go."""
+        place = self._places.get(score.case)
+        if place is None:
+            return
+        self._reduced = None
         status = score.status
-        self._reduced = ("", {})
         if status == "pass":
-            self._append(score, 1.0)
+            value: float | str | None = 1.0
         elif status == "fail":
-            self._append(score, 0.0)
+            value = 0.0
         elif status == "number":
-            self._append(score, score.value)
+            value = score.value
         elif status == "not_applicable":
-            counts = self._not_applicable.setdefault(score.metric, {})
-            counts[score.case] = counts.get(score.case, 0) + 1
+            value = _NOT_APPLICABLE
         else:
-            self._append(score, None)
+            value = None
             reason = (score.reason or "unknown").partition(":")[0]
             self._reasons.setdefault((score.metric, score.case), []).append(reason)
+        column = self._columns.get(score.metric)
+        if column is None:
+            column = self._columns[score.metric] = _Column(len(self._places))
+        column.add(place, value)
 
-    def _append(self, score: Score, value: float | None) -> None:
-        known = self._values.setdefault(score.metric, {})
-        values = (*known.get(score.case, ()), value)
-        if len(values) <= _ALIKE and value in (0.0, 1.0, None):
-            values = self._alike.setdefault(values, values)
-        known[score.case] = values
+    def _kind(self, metric: str, case: str) -> Kind:
+        column, place = self._columns.get(metric), self._places[case]
+        return column.of(column.at[place]) if column is not None else (0,)
 
     def draws(self, metric: str, case: str) -> Draws:
         """The draws of a case in the order in which they came, None for each that was lost to an error."""
-        return self._values.get(metric, {}).get(case, ())
+        return self._kind(metric, case)[1:]
+
+    def members(self, cases: Sequence[Case]) -> _Members:
+        """A group, whose cases are looked up once."""
+        found = self._groups.get(id(cases))
+        if found is None:
+            places = np.fromiter((self._places[case.id] for case in cases), np.int64, len(cases))
+            clustered = any(case.cluster for case in cases)
+            found = self._groups[id(cases)] = _Members(cases, places, clustered)
+        return found
 
     def sums(
         self, metric: str, members: Sequence[Case], planned: int
     ) -> tuple[stats.Sums, NDArray[np.int64]]:
         """``members`` as intervals take them, and of each how many draws did not apply."""
-        if self._reduced[0] != metric:  # one metric's at a time: its groups are asked for one after the other
-            self._reduced = (metric, {})
-        known = self._reduced[1]
-        values, others = self._values.get(metric, {}), self._not_applicable.get(metric, {})
-        for case in members:
-            if case.id not in known:
-                known[case.id] = _reduce(values.get(case.id, ()), others.get(case.id, 0), planned)
-        columns = np.array([known[case.id] for case in members], dtype=np.float64).reshape(-1, 5).T
+        column = self._columns.get(metric) or _Column(len(self._places))
+        if self._reduced is None or self._reduced[:2] != (metric, planned):
+            # one metric's at a time: its groups are asked for one after the other
+            self._reduced = (metric, planned, column.reduced(planned))
+        kinds = np.array(column.at)[self.members(members).places]
+        columns = self._reduced[2][kinds].T
         scored, lost, not_applicable = (columns[at].astype(np.int64) for at in (1, 2, 4))
         return stats.Sums(columns[0], scored, lost, columns[3]), not_applicable
 
@@ -98,14 +162,13 @@ class Table:
         failures: Counter[str] = Counter()
         for case in cases:
             failures.update(self._reasons.get((metric, case), ()))
-            not_applicable = self._not_applicable.get(metric, {}).get(case, 0)
-            missing = planned - len(self.draws(metric, case)) - not_applicable
+            not_applicable, *draws = self._kind(metric, case)
+            missing = planned - len(draws) - not_applicable
             if missing > 0:
                 failures["not asked"] += missing
         return failures
 
 
-@lru_cache(maxsize=4096)
 def _reduce(values: Draws, not_applicable: int, planned: int) -> Reduced:
     passes, missing = values.count(1.0), values.count(None)
     scored = len(values) - missing
@@ -146,7 +209,7 @@ def summarise(
         draws: planned draws a case.
         gated: whether gates may be held against them; without, they have no bounds.
     """
-    table = Table()
+    table = Table(cases)
     for score in scores:
         table.add(score)
     groups: dict[str, dict[str, list[Case]]] = {}
@@ -168,8 +231,9 @@ def estimate(
     base, reducer = split(metric.id)
     every, not_applicable = table.sums(base, members, per_case)
     counted = np.flatnonzero(every.scored + every.lost)
-    sums, counting = every.only(counted), [members[place] for place in counted.tolist()]
-    found = _Questions.of(sums)
+    sums, found, counting = every.only(counted), None, list[Case]()
+    if reducer or table.members(members).clustered:
+        counting = [members[place] for place in counted.tolist()]
     if reducer:
         rows = [table.draws(base, case.id) for case in counting]
         asked = (sums.scored + sums.lost).tolist()
@@ -180,7 +244,7 @@ def estimate(
     return _estimate(
         metric,
         group,
-        found,
+        found or _Questions.of(sums),
         documents=documents_of(counting),
         planned=per_case * len(members),
         not_applicable=int(not_applicable.sum()),
