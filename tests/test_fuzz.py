@@ -34,6 +34,7 @@ from evalrun.journal import KINDS, RunFolder
 from evalrun.jsonl import read_lines, to_line
 from evalrun.judge import Parsed, Unreadable, load_rubric, parse_verdict
 from evalrun.labels import load_labels
+from evalrun.language import holds_quote, novel_terms, one_sentence_holds, refusal_rule
 from evalrun.language.text import sentences
 from evalrun.logged import read_answers
 from evalrun.probes import applicable
@@ -617,6 +618,11 @@ GROWING: dict[str, tuple[int, Callable[[int], object]]] = {
     "model's stream": (2_000, lambda n: output_of("/api/chat", '{"message": {"content": "x"}}\n' * n)),
     "sentences, blank lines": (4_000, lambda n: sentences("a" + " \n" * n + "a")),
     "sentences, brackets": (4_000, lambda n: sentences("a." + ")" * n + "a")),
+    "a refusal's words": (400, lambda n: refusal_rule("kann nichts " * n)),
+    "concessions": (400, lambda n: refusal_rule("though, " * n)),
+    "names": (1_000, lambda n: novel_terms("x Ab-Cd 1.2 " * n, "ab 1 " * n)),
+    "a quote": (1_000, lambda n: holds_quote("walk dog cat " * n, "walk dog cat " * 8 + "mouse " * 9)),
+    "a claim": (1_000, lambda n: one_sentence_holds("walk dog cat. " * n, "walked dog house")),
     "headings": (400, lambda n: parse_profile("## A\n\nx\n\n" * n)),
 }
 

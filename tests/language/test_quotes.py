@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalrun.language import holds_quote, one_sentence_holds, shares_words
 
@@ -100,3 +102,26 @@ def test_words_of_the_question_do_not_count() -> None:
 def test_a_quote_must_be_about_its_claim(quote: str, expected: bool) -> None:
     """A third of the claim's words, in any inflection, ties a quote to it."""
     assert expected is shares_words(quote, "heaviest book was nine kilos by weight")
+
+
+WORDS = st.lists(st.sampled_from("walk walked dog cat not the 3 can't mouse's shelf".split()), max_size=30)
+
+
+@given(WORDS, WORDS, WORDS)
+def test_what_stands_there_is_found(before: list[str], said: list[str], after: list[str]) -> None:
+    """Any run of words of a text is a quote of it, and so are two runs in their order."""
+    text = " ".join([*before, *said, *after])
+    assert holds_quote(text, " ".join(said)) is bool(said)
+    assert holds_quote(text, f"{' '.join(before)} ... {' '.join(after)}") is bool(before or after)
+
+
+@given(WORDS, WORDS, st.integers(0, 30))
+def test_one_slip_in_six_is_allowed_and_two_are_not(before: list[str], after: list[str], place: int) -> None:
+    """One word more in a quote of six to eleven that count is a slip; two are another text."""
+    said = "walk dog cat mouse shelf book lamp".split()
+    slip, other = said.copy(), said.copy()
+    slip.insert(place % 8, "window")
+    other[place % 6 : place % 6 + 2] = ["window", "door"]
+    text = " ".join([*before, *said, *after])
+    assert holds_quote(text, " ".join(slip))
+    assert not holds_quote(" ".join(said), " ".join(other))

@@ -136,3 +136,16 @@ def test_answers_that_state_something(answer: str) -> None:
 def test_the_rule_says_when_it_cannot_tell(answer: str) -> None:
     """Without a phrase it knows, in a language it does not know, the rule has no opinion."""
     assert refusal_rule(answer) is None
+
+
+def test_parts_of_a_phrase_stand_in_their_order() -> None:
+    """What stands between the parts does not matter, and each part may stand there often."""
+    assert refusal_rule("Ich kann Ihnen dazu heute und auch morgen nichts, gar nichts sagen.") is True
+    assert refusal_rule("Nichts sagen kann ich über die Arbeit in der Firma.") is False
+    assert refusal_rule("Kann, kann, nichts, kann, nichts, kann, kann.") is None
+
+
+def test_a_sentence_may_concede_any_number_of_things() -> None:
+    """A bot that says nothing else, thousands of times, ends no run."""
+    assert refusal_rule("though, " * 3_000) is None
+    assert refusal_rule("though, " * 3_000 + "I can't say.") is True

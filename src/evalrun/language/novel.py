@@ -12,8 +12,10 @@ from functools import cached_property, lru_cache
 from evalrun.language.phrases import FUNCTION_WORDS
 from evalrun.language.text import sentences, straight
 
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,:]\d+)*")
-_ANY_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_ANY_NUMBER = re.compile(r"\d\d*(?:[.,:]\d+)*")  # a text is searched faster for one digit than for \d+
+_NUMBER = re.compile(r"\d(?<![\w.]\d)\d*(?:[.,:]\d+)*")
+_THOUSANDS = re.compile(r",(?=\d{3}(?:\D|$))")
+_ZEROS = re.compile(r"\.0+$")
 _NAME = re.compile(r"[^\W\d_][\w+#]*(?:[-'.&/][\w+#]+)*[+#]*")
 _WORD = re.compile(r"[\w+#]+")
 _PARTS = re.compile(r"[-/]")
@@ -155,5 +157,5 @@ def _bare_words(text: str) -> set[str]:
 
 def _digits(number: str) -> str:
     """``1,000`` and ``1000`` are one number, so are ``7.0`` and ``7``."""
-    whole = re.sub(r"[,](?=\d{3}(?:\D|$))", "", number)
-    return re.sub(r"\.0+$", "", whole)
+    whole = _THOUSANDS.sub("", number) if "," in number else number
+    return _ZEROS.sub("", whole) if "." in whole else whole

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 _BEGIN = r"\b"
 _TELL = (
@@ -177,13 +178,57 @@ SHARED_WORDS = frozenset("a an am in no es en de la un il ma mi se lo he con que
 """Small words that several languages have."""
 
 
+_GAP = ".*"
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """Patterns to look for in folded text, in which ß is ss.
+
+    Those with gaps are looked for part by part, each from where the one before it ended: one expression would
+    try every place of each part with every place of the others. It finds the same, since no part that begins
+    later ends earlier. ``heads``: without any first part there is none of them.
+    """
+
+    whole: re.Pattern[str]
+    heads: re.Pattern[str]
+    parted: tuple[tuple[re.Pattern[str], ...], ...]
+
+    @classmethod
+    def of(cls, patterns: Iterable[str]) -> Phrases:
+        """Those patterns, compiled."""
+        parts = [pattern.replace("ß", "ss").split(_GAP) for pattern in patterns]
+        parted = [several for several in parts if len(several) > 1]
+        return cls(
+            either(several[0] for several in parts if len(several) == 1),
+            either(several[0] for several in parted),
+            tuple(tuple(map(re.compile, several)) for several in parted),
+        )
+
+    def stand_in(self, text: str) -> bool:
+        """Whether any of them is found in one line of text."""
+        if self.whole.search(text):
+            return True
+        return bool(self.heads.search(text)) and any(_in_turn(parts, text) for parts in self.parted)
+
+
+def _in_turn(parts: Iterable[re.Pattern[str]], text: str) -> bool:
+    end = 0
+    for part in parts:
+        found = part.search(text, end)
+        if found is None:
+            return False
+        end = found.end()
+    return True
+
+
 def either(patterns: Iterable[str]) -> re.Pattern[str]:
-    """One expression for all of the patterns, for folded text, in which ß is ss.
+    """One expression for all of the patterns.
 
     Where a word must begin for many of them, it is asked once: no other place of a text is tried.
     """
     begun, other = list[str](), list[str]()
     for pattern in patterns:
-        bare = pattern.replace("ß", "ss").removeprefix(_BEGIN)
-        (begun if pattern.startswith(_BEGIN) else other).append(f"(?:{bare})")
+        kind = begun if pattern.startswith(_BEGIN) else other
+        kind.append(f"(?:{pattern.removeprefix(_BEGIN)})")
     return re.compile("|".join([rf"{_BEGIN}(?:{'|'.join(begun)})"] * bool(begun) + other))

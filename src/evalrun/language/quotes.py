@@ -135,26 +135,17 @@ def _stand(words: Sequence[str], pieces: Iterable[Sequence[str]]) -> bool:
 
 def _end(words: Sequence[str], piece: Sequence[str], start: int, slack: int) -> int | None:
     """Index after the first place where ``piece`` stands, ``slack`` words aside."""
-    size, known = len(piece), set(piece)
+    size, known, firm = len(piece), set(piece), Counter(filter(_firm, piece))
     shared = list(accumulate((word in known for word in words), initial=0))
     for begin in range(start, len(words)):
-        # Every word of the piece but `slack` has an equal one in the place.
-        last = min(begin + size + slack, len(words))
-        if shared[last] - shared[begin] < size - slack:
+        window = words[begin : begin + size + slack]
+        # Every word of the piece but `slack` has an equal one in its place: most need no comparison.
+        if shared[begin + len(window)] - shared[begin] < size - slack:
             continue
-        for length in sorted(range(size - slack, size + slack + 1), key=lambda length: abs(length - size)):
-            if _near(words[begin : begin + length], piece, slack):
+        for length in _near_lengths(window, piece, slack):
+            if Counter(filter(_firm, window[:length])) == firm:
                 return begin + length
     return None
-
-
-def _near(window: Sequence[str], piece: Sequence[str], slack: int) -> bool:
-    if not slack:
-        return window == piece
-    if (Counter(piece) - Counter(window)).total() > slack:
-        return False
-    firm = Counter(filter(_firm, window)) == Counter(filter(_firm, piece))
-    return firm and _distance(window, piece) <= slack
 
 
 def _firm(word: str) -> bool:
@@ -166,14 +157,21 @@ def _negates(word: str) -> bool:
     return word in _NEGATIONS or word.endswith("n't")
 
 
-def _distance(one: Sequence[str], two: Sequence[str]) -> int:
-    """Words to replace, drop or add to turn one list into the other (Levenshtein)."""
-    row = list(range(len(two) + 1))
-    for index, word in enumerate(one, start=1):
+def _near_lengths(window: Sequence[str], piece: Sequence[str], slack: int) -> list[int]:
+    """How many of the window's first words are ``piece`` but for ``slack`` words, the likest length first.
+
+    Words are replaced, dropped or added (Levenshtein).
+    """
+    found, row = list[int](), list(range(len(piece) + 1))
+    for index, word in enumerate(window, start=1):
         previous, row[0] = row[0], index
-        for column, other in enumerate(two, start=1):
+        for column, other in enumerate(piece, start=1):
             previous, row[column] = (
                 row[column],
                 min(row[column] + 1, row[column - 1] + 1, previous + (word != other)),
             )
-    return row[-1]
+        if row[-1] <= slack:
+            found.append(index)
+        if min(row) > slack:
+            break
+    return sorted(found, key=lambda length: abs(length - len(piece)))

@@ -9,7 +9,9 @@ import re
 import unicodedata
 
 _ALIKE = {"'": "‘’‚‛ʼ′´`", '"': "“”„«»", "-": "‐‑‒–—−", " ": "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029"}
-_EMPHASIS = re.compile(r"[*_#>]+(?=\S)|(?<=\S)[*_]+")
+_MARKS = [(other, mark) for mark, others in _ALIKE.items() for other in others]
+_ASCII_MARKS = [(other, mark) for other, mark in _MARKS if other.isascii()]
+_EMPHASIS = re.compile(r"[*_#>](?:[*_#>]*(?=\S)|(?<=\S[*_])[*_]*)")  # before a word, or behind one
 _BULLET = r"(?:[-+•]|\d+[.)])\s+"
 # From the first of some line ends on: looked for from each, a bullet would take the square of their number.
 _LISTED = re.compile(rf"\n(?<!\n\n)(?<!\n \n)\s*{_BULLET}(?:(?<=\n){_BULLET})*")
@@ -26,19 +28,19 @@ def straight(text: str) -> str:
 
 def _alike(text: str) -> str:
     """NFKC, and one mark for each kind of quote, dash and space."""
+    marks = _ASCII_MARKS
     if not text.isascii():
         # First: NFKC makes a space and a mark of its own of the accent that some keyboards have for a quote.
-        text = unicodedata.normalize("NFKC", text.replace("´", "'"))
-    for mark, others in _ALIKE.items():
-        for other in others:
-            text = text.replace(other, mark)
+        text, marks = unicodedata.normalize("NFKC", text.replace("´", "'")), _MARKS
+    for other, mark in marks:
+        text = text.replace(other, mark)
     return text
 
 
 def plain(text: str) -> str:
     """:func:`straight`, without Markdown emphasis, bullets and list numbers."""
     text = _LISTED.sub("\n", "\n" + straight(text))[1:]
-    return _EMPHASIS.sub("", text) if any(mark in text for mark in "*_#>") else text
+    return _EMPHASIS.sub("", text)
 
 
 def folded(text: str) -> str:
