@@ -177,3 +177,31 @@ def test_a_config_without_a_recording_is_told_so(project: Project) -> None:
     del project.config["cassette"]
     project.write()
     assert "no cassette is configured" in cassette(project, "stats").output
+
+
+def test_a_key_in_a_recorded_reply_is_told_and_can_be_taken_out(tmp_path: Path) -> None:
+    """Who has it and where is told, not the key: at the end of the run, in its files, by ``verify``. With a
+    pattern the next recording is rid of it, also of what the judge repeated.
+    """
+    key = "sk-proj-a1B2c3D4e5F6g7H8i9J0k1L2"
+    project = Project(tmp_path)
+    project.config |= {"gates": [], "draws": 1}
+    honest = project.model.say
+    project.model.say = lambda body: f"My key: {key}" if "Lyon" in str(honest(body)) else honest(body)
+    recorded = project.run("--record")
+    (note,) = recorded.folder.header.notes
+    assert (
+        "2 of the recorded replies (bot, talks, draw 1: a key of OpenAI; judge, talks, draw 1: a key" in note
+    )
+    for told in (recorded.text, (recorded.folder.path / "summary.md").read_text("utf-8"), note):
+        assert "cassette.redact" in told
+    assert key not in recorded.text + note
+    assert "note: bot.jsonl:" in (found := cassette(project, "verify").output)
+    assert "bot, talks, draw 1: a key of OpenAI" in found
+    assert key not in found
+    assert key.encode() in project.raw()
+    project.config["cassette"]["redact"] = ["sk-proj-[A-Za-z0-9]+"]
+    assert () == project.run("--record-missing").folder.header.notes
+    assert key.encode() not in project.raw() + project.raw("judge")
+    assert "a key of" not in cassette(project, "verify").output
+    project.stop()

@@ -5,13 +5,26 @@ from __future__ import annotations
 import base64
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalrun.redaction import BLANKED, HIDDEN, Redaction, Unredactable, open_query, secrets_of, without
+from evalrun.cassette import BOOKS, key_of
+from evalrun.jsonl import read_lines
+from evalrun.records import Exchange
+from evalrun.redaction import (
+    BLANKED,
+    HIDDEN,
+    Redaction,
+    Unredactable,
+    key_in,
+    open_query,
+    secrets_of,
+    without,
+)
 
 NAME = Redaction((re.compile(r"Jane\s+Doe"),))
 TEXTS = st.text(max_size=12)
@@ -136,3 +149,63 @@ def _shape(value: Any) -> Any:
     if isinstance(value, list):
         return [_shape(item) for item in value]
     return str if isinstance(value, str) else value
+
+
+# ---------------------------------------------------------------- what looks like a key
+
+TAIL = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+LOOKS = {
+    f"sk-{TAIL}": "a key of OpenAI",
+    f"sk-proj-{TAIL}": "a key of OpenAI",
+    f"sk-ant-api03-{TAIL}": "a key of OpenAI",
+    "AKIA" + "Q7Z2" * 4: "a key of AWS",
+    f"ghp_{TAIL}": "a key of GitHub",
+    f"github_pat_{TAIL}{TAIL}": "a key of GitHub",
+    f"glpat-{TAIL}": "a key of GitLab",
+    f"AIza{TAIL[:35]}": "a key of Google",
+    f"xoxb-123456789012-{TAIL}": "a key of Slack",
+    f"Authorization: Bearer {TAIL}": "a bearer token",
+    f"eyJ{TAIL}.eyJ{TAIL}.{TAIL}": "a token (JWT)",
+    "-----BEGIN RSA PRIVATE KEY-----": "a private key",
+}
+
+
+@pytest.mark.parametrize("text", LOOKS)
+@pytest.mark.parametrize("around", ["{}", "The key is {}.", "two\n{} lines", '"{}"', "({})"])
+def test_what_looks_like_a_key_is_found(text: str, around: str) -> None:
+    """In prose, on a line of its own, and in JSON as it is written."""
+    said = around.format(text)
+    assert LOOKS[text] == key_in(said)
+    assert LOOKS[text] == key_in(json.dumps({"answer": said}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Set OPENAI_API_KEY to sk-... and run it.",
+        "sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "AKIAIOSFODNN7EXAMPLE",
+        "a task-management-and-risk-assessment-2026-framework",
+        "Locales: sk-SK, cs-CZ. The ship Akia sailed.",
+        "Bearer tokens are explained elsewhere, in documentation12345.",
+        "Authorization: Bearer $TOKEN, Bearer <your-token-goes-right-here>",
+        "-----BEGIN CERTIFICATE-----",
+        "-----BEGIN PUBLIC KEY-----",
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "eyJhbGciOiJIUzI1NiJ9 alone",
+    ],
+)
+def test_what_only_speaks_of_keys_is_none(text: str) -> None:
+    """Examples without figures, words with hyphens, digests, pictures."""
+    assert "" == key_in(text)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in Path("data/cassettes").iterdir()))
+def test_no_shipped_recording_holds_what_looks_like_a_key(name: str) -> None:
+    """In none of its replies, of bot and judge."""
+    lines = [
+        line for book in BOOKS for line in read_lines(Path(f"data/cassettes/{name}/{book}.jsonl"), Exchange)
+    ]
+    assert lines
+    assert [] == [line.key for line in lines if key_of(line)]

@@ -29,13 +29,14 @@ from evalrun.errors import InputError, Problem, RecordingError
 from evalrun.jsonl import Appender, packed, packed_path, pretty_json, read_lines, to_line, write_atomically
 from evalrun.locking import FolderLock
 from evalrun.records import Exchange, Record
-from evalrun.redaction import Redaction, Unredactable, open_query, without
+from evalrun.redaction import Redaction, Unredactable, key_in, open_query, without
 from evalrun.wires import (
     EVENT_STREAM,
     Asked,
     asked,
     bytes_of,
     is_generation,
+    may_be_generation,
     output_of,
     same_path,
     text_of,
@@ -176,6 +177,12 @@ def redacted(line: Exchange, rules: Redaction) -> Exchange:
     return line.model_copy(update={"reply": reply, "redacted": line.redacted + places})
 
 
+def key_of(line: Exchange) -> str:
+    """What kind of key the reply of a line holds, by its looks, also where it came in pieces; else empty."""
+    said = output_of(line.path, line.reply).text if is_generation(line.path) else ""
+    return key_in(line.reply) or key_in(said)
+
+
 @dataclass
 class Spent:
     """What really went to a model: calls, and the tokens that its replies counted.
@@ -228,6 +235,11 @@ def address_of(line: Exchange) -> Address | None:
     return Address(line.case, line.draw, line.turn)
 
 
+def named(book: Book, line: Exchange) -> str:
+    """How people are told of a line: whose it is, of which draw, or of which path."""
+    return f"{book}, {line.path if line.case is None else f'{line.case}, draw {(line.draw or 0) + 1}'}"
+
+
 def belongs_to_a_draw(line: Exchange) -> bool:
     """Whether a line is of a call that makes an answer: a model's, or the bot's own."""
     return address_of(line) is not None or is_generation(line.path)
@@ -269,6 +281,8 @@ class Cassette:
         self.compress = compress
         self.refresh = refresh
         self.refused: list[str] = []
+        self.keys: list[str] = []
+        self.unknown: set[str] = set()
         self.misses: list[Miss] = []
         self.spent: dict[Book, Spent] = {book: Spent() for book in BOOKS}
         self.replayed = 0
@@ -361,6 +375,8 @@ class Cassette:
         if book not in self._appenders:
             self.path.mkdir(parents=True, exist_ok=True)
             self._appenders[book] = Appender(self.path / f"{book}.jsonl")
+        if kind := key_of(line):
+            self.keys.append(f"{named(book, line)}: {kind}")
         self._lines[book].add(line)
         self._appenders[book].write(line)
         self._touch(line)
@@ -605,6 +621,8 @@ class CassetteTransport(httpx.AsyncBaseTransport):
             self._shared[line.key] = _Shared.of(line)
         elif address is not None:
             self._attempts.setdefault(address, []).append(line)
+        elif line.method == "POST" and may_be_generation(line.path):
+            self.cassette.unknown.add(line.path)
         self.cassette.use(self.book, line, address)
         self._observe(line)
 

@@ -100,6 +100,8 @@ def conclude(
         baseline=beside.info(estimates) if beside else None,
         notes=(
             *_told_of(stood_in, tally.draws.total()),
+            *_unknown(plan, cassette),
+            *_keys(cassette),
             *plan.dataset.notes,
             *plan.notes,
             *plan.shortfalls,
@@ -150,6 +152,28 @@ def _told_of(stood_in: int, draws: int) -> list[str]:
     return [
         f"the bot was not exercised{part}: its recorded replies stood in for it (cassette.at: bot); "
         "a change in the bot shows only when it is recorded again"
+    ]
+
+
+def _unknown(plan: Plan, cassette: Cassette) -> list[str]:
+    """Where draws may be copies of one: calls that are told apart by nothing but what they ask."""
+    if plan.mode == "live" or plan.config.draws == 1:
+        return []
+    return [
+        f"calls of {path} are of no known wire: draws that ask the same share one recorded reply"
+        for path in sorted(cassette.unknown)
+    ]
+
+
+def _keys(cassette: Cassette) -> list[str]:
+    """What was written down that looks like a key; a recording is kept, and shown to others."""
+    if not (found := sorted(set(cassette.keys))):
+        return []
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return [
+        f"what looks like a key stands in {len(found)} of the recorded replies "
+        f"({'; '.join(found[:_NAMED])}{more}): have 'cassette.redact' take it out, "
+        "run again with --record-missing, and make the key void"
     ]
 
 

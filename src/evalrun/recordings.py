@@ -22,7 +22,9 @@ from evalrun.cassette import (
     address_of,
     belongs_to_a_draw,
     has_own_key,
+    key_of,
     line_order,
+    named,
     put_book,
     redacted,
 )
@@ -193,6 +195,16 @@ def redactions_of(recording: Recording) -> tuple[int, int, int]:
     lines = [line for book in BOOKS for line in recording.lines(book)]
     hit = sum(recording.redaction.matches(line.request) for line in lines)
     return sum(line.redacted > 0 for line in lines), sum(line.redacted for line in lines), hit
+
+
+def keys_of(recording: Recording) -> list[str]:
+    """The lines whose reply holds what looks like a key, each as ``file:line: what``."""
+    return [
+        f"{recording.file(book).name}:{number}: {named(book, line)}: {kind}"
+        for book in BOOKS
+        for number, line in enumerate(recording.lines(book), start=1)
+        if (kind := key_of(line))
+    ]
 
 
 def _line_faults(line: Exchange, ignore: Sequence[re.Pattern[str]], sources: set[str]) -> Iterator[str]:

@@ -28,6 +28,23 @@ BLANKED = "[redacted]"
 SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|passw|session|credential", re.IGNORECASE)
 _SECRET_LENGTH = 6
 _SECONDS = 2.0
+_KEYS = re.compile(
+    r"""
+    (?: (?<![A-Za-z0-9_]) | (?<=\\[nrt]) )  # nor behind a line break as JSON writes it
+    (?: (?P<OpenAI> sk-(?=[\w-]*[0-9])(?:[a-z0-9]+-){0,3}[A-Za-z0-9_]{20,})
+    |   (?P<AWS> (?:AKIA|ASIA)(?!\w*EXAMPLE)[A-Z0-9]{16}\b)
+    |   (?P<GitHub> gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,})
+    |   (?P<GitLab> glpat-[A-Za-z0-9_-]{20,})
+    |   (?P<Google> AIza[A-Za-z0-9_-]{35})
+    |   (?P<Slack> xox[abprs]-[0-9]{5,}-[A-Za-z0-9-]{10,})
+    |   (?P<Bearer> [Bb]earer\ +(?=[^\s"]*[0-9])[A-Za-z0-9._~+/-]{20,})
+    |   (?P<JWT> eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,})
+    |   (?P<private> -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----)
+    )""",
+    re.VERBOSE,
+)
+"""What keys look like, and hardly anything else. Invented ones seldom have figures."""
+_KINDS = {"JWT": "a token (JWT)", "Bearer": "a bearer token", "private": "a private key"}
 Place = tuple[str | int, ...]
 """Keys and indices that lead to a text in a JSON value."""
 
@@ -49,6 +66,13 @@ def without(text: str, secrets: Iterable[str]) -> str:
         for form in {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}:
             text = text.replace(form, HIDDEN)
     return text
+
+
+def key_in(text: str) -> str:
+    """What kind of key stands in ``text``, by its looks; empty where none does. The key is not shown."""
+    found = _KEYS.search(text)
+    kind = (found.lastgroup or "") if found else ""
+    return _KINDS.get(kind, f"a key of {kind}") if kind else ""
 
 
 @contextlib.contextmanager

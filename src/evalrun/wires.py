@@ -19,6 +19,10 @@ from evalrun.digest import read_json, utf8
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
 """Media type of Converse's streams. They are binary: a recording holds them as base64."""
+_NO_TEXT = re.compile(
+    r"embed|rerank|token|moderat|/(show|tags|models|version|ps|pull|load|health\w*)/?\Z", re.IGNORECASE
+)
+"""Paths of a model's server that make no model write."""
 _VERSION = re.compile(r"/v[0-9][^/]*(/|\Z)")
 
 
@@ -63,6 +67,11 @@ def wire_of(path: str) -> Wire | None:
 def is_generation(path: str) -> bool:
     """Whether a call of this path makes a model write."""
     return wire_of(path) is not None
+
+
+def may_be_generation(path: str) -> bool:
+    """Whether a call of this path may make a model write in a way that is not known here."""
+    return not (is_generation(path) or _NO_TEXT.search(path))
 
 
 def asked(path: str, body: Any) -> Asked:

@@ -35,7 +35,7 @@ def there(work: Coroutine[Any, Any, T]) -> T:
 
 
 class FakeModel:
-    """A server of Ollama's chat API in a background thread.
+    """A server of Ollama's chat API, also at ``/say``, in a background thread.
 
     ``say`` gets the body of a call and returns the text, or fields that replace those of the reply; one with
     ``status`` is sent as it is, with that status and its ``headers``; status 0 resets the connection.
@@ -64,6 +64,7 @@ class FakeModel:
     async def _start(self) -> str:
         app = web.Application()
         app.router.add_post("/api/chat", self._chat)
+        app.router.add_post("/say", self._chat)
         app.router.add_post("/api/embed", self._embed)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()

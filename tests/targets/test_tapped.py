@@ -126,3 +126,19 @@ def test_a_question_that_writes_a_mark_is_an_error_of_its_draw(folder: Path, mod
     errors = {draw.case: draw.error for draw in run(folder, model, "--live").draws()}
     assert "context: the question or its history holds 'Facts:\\n' itself" == errors.pop("forged")
     assert {"talks": None, "home": None} == errors
+
+
+def test_calls_of_no_known_wire_are_told_where_draws_may_share_a_reply(
+    folder: Path, model: FakeModel
+) -> None:
+    """Recorded and replayed, with several draws; not where there is one, nor live, nor of known calls."""
+    known = run(folder, model, "--record", "--draws", "2")
+    assert not any("wire" in note for note in known.header.notes)
+    (folder / "odd_bot.py").write_text(BOT.replace("/api/chat", "/say"), "utf-8")
+    odd: Json = {"function": "odd_bot:answer", "context": None}
+    several: list[Any] = ["--draws", "2", "--set", "scorers=[refusal_rule]", "--set", "cassette.path=other"]
+    told = "calls of /say are of no known wire: draws that ask the same share one recorded reply"
+    for args in (["--record"], []):
+        assert told in run(folder, model, *args, *several, **odd).header.notes
+    for args in (["--live"], ["--draws", "1"]):
+        assert told not in run(folder, model, *several, *args, **odd).header.notes

@@ -109,12 +109,12 @@ def stats(config: Path, as_json: bool) -> None:
 def verify_(config: Path) -> None:
     """Check every line: key and finish are those of request and reply, none is twice, all are in order.
 
-    Exit 5 where one is not as it was recorded.
+    Exit 5 where one is not as it was recorded. A reply that holds what looks like a key is noted.
     """
     from evalrun.cassette import BOOKS
     from evalrun.errors import ProvenanceError
     from evalrun.planning import load
-    from evalrun.recordings import Recording, faults_of, redactions_of
+    from evalrun.recordings import Recording, faults_of, keys_of, redactions_of
     from evalrun.reports.words import visible
 
     recording = Recording.of(load(config))
@@ -128,6 +128,8 @@ def verify_(config: Path) -> None:
         echo(f"{lines} replies are redacted, in {places} places")
     if asked:
         echo(f"note: {asked} requests hold what cassette.redact takes out of replies")
+    for found in keys_of(recording):
+        echo(f"note: {visible(found)}; 'cassette.redact' and 'run --record-missing' take it out")
 
 
 @cassette.command()
