@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -94,17 +95,22 @@ from pathlib import Path
 from evalrun.process import Process
 
 async def main():
-    script = "(trap '' TERM; exec sleep 60) & echo $$ $! > pids; sleep 60"
-    await Process.start(["sh", "-c", script], {}, Path(sys.argv[1]), what="x")
+    script = "PATH=/bin:/usr/bin; (trap '' TERM; exec sleep 60) & echo $$ $! > pids; sleep 60"
+    await Process.start([sys.argv[2], "-c", script], {}, Path(sys.argv[1]), what="x")
     await asyncio.sleep(60)
 
 asyncio.run(main())
 """
 
 
-async def test_it_does_not_outlive_evalrun_however_that_ends(tmp_path: Path) -> None:
-    """Kill -9 leaves nobody who could stop it: it is gone all the same, and its children with it."""
-    evalrun = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTS, str(tmp_path))
+@pytest.mark.parametrize("shell", [True, False], ids=["shell", "no shell"])
+async def test_it_does_not_outlive_evalrun_however_that_ends(tmp_path: Path, shell: bool) -> None:
+    """Kill -9 leaves nobody who could stop it: it is gone all the same, and its children with it; also where
+    there is no shell on ``PATH``.
+    """
+    args = (sys.executable, "-c", STARTS, str(tmp_path), str(shutil.which("sh")))
+    env = os.environ | ({} if shell else {"PATH": str(tmp_path)})
+    evalrun = await asyncio.create_subprocess_exec(*args, env=env)
     try:
         for _ in range(1000):
             if len(pids := _read(tmp_path / "pids").split()) == 2:

@@ -25,6 +25,16 @@ _GRACE_SECONDS = 5.0
 _KEEPER = 'trap "" TERM INT HUP; read -r _; kill -TERM 0; sleep 1; kill -KILL 0'
 """What leads the group of a program: it waits for the end of its input, which only evalrun holds open. Where
 evalrun ends without a word, as by kill -9, that end comes, and the whole group goes."""
+_SAME = """
+import os, signal, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+os.read(0, 1)
+os.killpg(0, signal.SIGTERM)
+time.sleep(1)
+os.killpg(0, signal.SIGKILL)
+"""
+"""The same where there is no shell, as in a container without a system; it takes longer to start."""
 
 
 def find_program(name: str, folder: Path, what: str = "target.launch.command") -> str:
@@ -176,17 +186,17 @@ class Process:
 
 
 def _keeper() -> subprocess.Popen[bytes] | None:
-    """Start the leader of a new group; None where there is no shell to be it."""
-    try:
-        return subprocess.Popen(
-            ["sh", "-c", _KEEPER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=0,
-        )
-    except OSError:
-        return None
+    """Start the leader of a new group; None where nothing can be it."""
+    for command in (["sh", "-c", _KEEPER], [sys.executable, "-I", "-S", "-c", _SAME]):
+        with contextlib.suppress(OSError):
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                process_group=0,
+            )
+    return None
 
 
 def _end(keeper: subprocess.Popen[bytes] | None) -> None:
