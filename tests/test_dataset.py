@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,30 @@ def test_a_whole_row_is_read(tmp_path: Path) -> None:
             metadata={"any": [1, None]},
         ),
     ) == load_dataset(path).cases
+
+
+def test_many_cases_take_half_the_room_and_are_what_they_were(tmp_path: Path) -> None:
+    """A large dataset is held whole; its cases equal those that pydantic makes, and so do their copies."""
+    rows = [row(id=f"q{i}", question=f"Why {i}?", category="a", relevant_ids=[f"d{i}"]) for i in range(500)]
+    path = written(tmp_path, *rows)
+
+    def plain() -> list[Case]:
+        return [Case.model_validate(one) for one in rows]
+
+    taken = []
+    for made in (plain, lambda: list(load_dataset(path).cases)):
+        made()
+        tracemalloc.start()
+        cases = made()
+        gc.collect()
+        taken.append(tracemalloc.get_traced_memory()[0])
+        tracemalloc.stop()
+        assert plain() == cases
+        assert {"id": "q7", "question": "Why 7?", "category": "a", "relevant_ids": ("d7",)} == cases[
+            7
+        ].model_dump(exclude_unset=True)
+        assert plain()[7].model_copy(update={"id": "x"}) == cases[7].model_copy(update={"id": "x"})
+    assert taken[1] <= 0.5 * taken[0]
 
 
 def test_a_file_is_known_by_name_digest_and_lines(tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ class _Reader:
         self.lines: dict[str, int] = {}
         self.problems: list[Problem] = []
         self._ids: dict[str, tuple[str, int]] = {}
+        self._given: dict[frozenset[str], set[str]] = {}
 
     def read(self, text: str, columns: Mapping[str, str] | None) -> None:
         if is_table(self.path):
@@ -131,7 +132,7 @@ class _Reader:
         found += self._seen_before(where, row)
         self.problems += found
         if case is not None and not found:
-            self.cases.append(case)
+            self.cases.append(_lean(case, self._given))
             self.lines[case.id] = row.line
 
     def _seen_before(self, where: str, row: Row) -> list[Problem]:
@@ -150,6 +151,24 @@ class _Reader:
             ]
         message = f"ids '{first}' (line {line}) and '{name}' (line {row.line}) differ only in case or spaces"
         return [Problem(where, message, "give each its own")]
+
+
+class _Fields:
+    """Holds values as any object does: under names that are kept once for all of them."""
+
+
+def _lean(case: Case, given: dict[frozenset[str], set[str]]) -> Case:
+    """``case`` in a third of the room: a large dataset is held whole while it is asked.
+
+    pydantic keeps beside the values of each which of them were given, and all names once more.
+    """
+    fields = _Fields()
+    for name, value in case.__dict__.items():
+        setattr(fields, name, value)
+    object.__setattr__(case, "__dict__", fields.__dict__)
+    same = given.setdefault(frozenset(case.model_fields_set), case.model_fields_set)
+    object.__setattr__(case, "__pydantic_fields_set__", same)
+    return case
 
 
 def read_case(row: Row, where: str) -> tuple[Case | None, list[Problem]]:

@@ -110,6 +110,8 @@ async def execute(
                 await stack.aclose()  # whatever the bot asks for until its end is recorded
             else:
                 source.dismiss()  # it ends while the run is concluded
+                if judge is not None:
+                    await judge.model.close()  # with it go the replies that draws could share
             cassette.close(whole=whole)
             progress.stop()
             if loading is not None:
