@@ -81,6 +81,9 @@ UNNEEDED = (
     "evalrun.targets.python",
     "httpx._main",
     "pygments",
+    "numpy.f2py",
+    "numpy.testing",
+    "numpy.ma",
 )
 """What a run needs none of, as long as its config does not ask for it."""
 
@@ -117,6 +120,13 @@ def test_numpy_takes_one_thread_and_leaves_the_environment_as_it_was(tmp_path: P
 def test_the_statistics_of_a_run_do_not_import_scipy_stats(tmp_path: Path) -> None:
     """``import evalrun.stats`` leaves it to those who need it."""
     script = "import evalrun.stats, sys; sys.exit('scipy.stats' in sys.modules)"
+    assert 0 == subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=False).returncode
+
+
+def test_what_is_held_back_from_scipy_is_there_for_whoever_asks(tmp_path: Path) -> None:
+    """``evalrun.stats.special`` only puts off what ``scipy.special`` would have numpy load."""
+    script = "import evalrun.stats.special, numpy as np; assert np.ma.array([1]).sum() == 1; "
+    script += "np.testing.assert_equal(1, 1); np.polynomial, np.ctypeslib, np.f2py; import scipy.stats"
     assert 0 == subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=False).returncode
 
 

@@ -18,7 +18,7 @@ from evalrun.addresses import join_url
 from evalrun.errors import UnavailableError
 from evalrun.process import Process
 
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.02
 
 
 def free_port() -> int:

@@ -329,7 +329,7 @@ def _load_rest(*, several: bool) -> None:
     report.load()
     template()
     if several:  # of one answer nothing is estimated that needs it
-        import_module("scipy.special")
+        import_module("evalrun.stats.special")
 
 
 def _judge(

@@ -6,6 +6,7 @@ imports click alone.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -117,10 +118,13 @@ def serve(
     if host not in ("127.0.0.1", "::1", "localhost"):
         shown = " and read its prompts" if trace else ""
         click.echo(f"warning: whoever reaches {host} can ask this twin{shown}", err=True)
+    gc.disable()  # what is loaded stays: nothing of it is garbage
     from ragbot.connection import server
     from ragbot.service import create_app
 
     app = create_app(_twin(profile, embedder, build, k, model), host=host, trace=trace)
+    gc.freeze()
+    gc.enable()
     click.echo(f"ragbot answers on {_url(host, listener.getsockname()[1])}", err=True)
     server(app).run(sockets=[listener])
 

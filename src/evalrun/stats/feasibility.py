@@ -74,7 +74,7 @@ def chance_to_hold(
 
     For "at most T" ask for the complements of both. With more draws a question it is about this or higher.
     """
-    from scipy.special import bdtrc  # slow to import, and only plans need it
+    from evalrun.stats.special import bdtrc  # slow to import, and only plans need it
 
     _check_shares(rate)
     passes = min_passes(n, threshold, confidence, method)

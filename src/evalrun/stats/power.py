@@ -60,7 +60,7 @@ class ExactPower:
 
 def power_one_sample_exact(n: int, p0: float, p1: float, alpha: float = 0.05) -> ExactPower:
     """The one-sided exact binomial test of "at most p0" with ``n`` questions, when the rate is ``p1``."""
-    from scipy.special import bdtrc  # slow to import, and only plans need it
+    from evalrun.stats.special import bdtrc  # slow to import, and only plans need it
 
     check_count("n", n)
     _check_shares(p0, p1, alpha)

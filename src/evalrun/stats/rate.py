@@ -75,7 +75,7 @@ def mean_t_ci(values: Values | Questions, confidence: float = 0.95) -> Interval:
         return _too_few("t", questions)
     if np.ptp(questions.means) == 0:
         return no_interval("t", "no_variation", questions.mean, questions.n)
-    from scipy.special import stdtrit  # slow to import, and only quantities need it
+    from evalrun.stats.special import stdtrit  # slow to import, and only quantities need it
 
     half = float(stdtrit(questions.n - 1, 0.5 + confidence / 2)) * math.sqrt(questions.variance / questions.n)
     return Interval(questions.mean, questions.mean - half, questions.mean + half, "t", None, questions.n)
