@@ -7,7 +7,9 @@ what was done for them ends. Leaves what a request may be to ``guard``.
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
+from types import FrameType
 from typing import Any
 
 import h11
@@ -109,7 +111,18 @@ def _cancelled(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
     return None
 
 
-def server(app: Any, connection: type[Connection] = Connection) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """Ends at once when it is told to while nobody is being answered: uvicorn would take 0.2 s over it."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal came."""
+        if sig == signal.SIGTERM and not self.server_state.tasks:
+            signal.signal(sig, signal.SIG_DFL)
+            signal.raise_signal(sig)
+        super().handle_exit(sig, frame)
+
+
+def server(app: Any, connection: type[Connection] = Connection) -> Server:
     """A server of ``app``, for sockets that listen already."""
     config = uvicorn.Config(
         app,
@@ -124,4 +137,4 @@ def server(app: Any, connection: type[Connection] = Connection) -> uvicorn.Serve
         timeout_keep_alive=120,
         timeout_graceful_shutdown=2,
     )
-    return uvicorn.Server(config)
+    return Server(config)

@@ -6,6 +6,7 @@ Without ``--trace`` no prompt leaves this process and there is no retrieval endp
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -86,10 +87,13 @@ def create_app(twin: Twin, *, host: str = "127.0.0.1", trace: bool = False) -> F
 
 def _warm(twin: Twin) -> None:
     """Let the first question wait for less: what it needs is loaded while nobody has asked yet."""
+    gc.disable()  # what is loaded stays: nothing of it is garbage
     for provider in (twin.embedder, twin.model):
         with suppress(Exception):  # the first question says what is wrong
             if isinstance(provider, Warmable):
                 provider.warm()
+    gc.freeze()
+    gc.enable()
 
 
 def _add_info(app: FastAPI, twin: Twin, trace: bool) -> None:

@@ -6,15 +6,19 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from ragbot_fakes import ScriptedModel, make_twin, running
 
-from ragbot.connection import Connection
+from ragbot.connection import Connection, server
 from ragbot.guard import MAX_BODY, MAX_HEAD
 
 QUESTION = {"question": "Where do you work?"}
@@ -415,3 +419,19 @@ async def test_preflight_is_refused() -> None:
     assert 403 == status
     assert not any(name.startswith("access-control-") for name in headers)
     assert "same-origin" == headers["cross-origin-resource-policy"]
+
+
+def test_a_server_that_answers_nobody_ends_at_once(tmp_path: Path) -> None:
+    """Told to by SIGTERM, as whoever launched it does; nobody waits for what has nothing to finish."""
+    script = "import signal; from ragbot.connection import server\n"
+    script += "server(None).handle_exit(signal.SIGTERM, None); print('goes on')"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=False)
+    assert (-signal.SIGTERM, b"") == (done.returncode, done.stdout)
+
+
+async def test_a_server_that_answers_somebody_finishes_first() -> None:
+    """The same signal then only says that no further request is taken."""
+    served = server(None)
+    served.server_state.tasks.add(asyncio.ensure_future(asyncio.sleep(0)))
+    served.handle_exit(signal.SIGTERM, None)
+    assert served.should_exit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import shlex
 import sys
@@ -154,6 +153,8 @@ def _words(line: str) -> tuple[str, ...]:
 
 
 def _template(request: str | None) -> Any:
+    import json
+
     from evalrun.digest import read_json
     from evalrun.errors import UserError
 
@@ -216,6 +217,7 @@ def _shape(given: Mapping[str, Any]) -> dict[str, Any]:
 def _looked_at(url: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Request, answer and contexts as options say, else as one question to the bot shows, else as asked."""
     import asyncio
+    import json
 
     from evalrun.errors import UnavailableError, UserError
     from evalrun.probing import BODIES, probe
