@@ -39,6 +39,7 @@ from evalrun.language.text import sentences
 from evalrun.logged import read_answers
 from evalrun.probes import applicable
 from evalrun.records import Case, Context, Draw, Exchange, Metric, Reply
+from evalrun.redaction import key_in
 from evalrun.settings import AttacksConfig
 from evalrun.targets import BadReply
 from evalrun.targets.wire import Reading, body_values
@@ -623,6 +624,8 @@ GROWING: dict[str, tuple[int, Callable[[int], object]]] = {
     "names": (1_000, lambda n: novel_terms("x Ab-Cd 1.2 " * n, "ab 1 " * n)),
     "a quote": (1_000, lambda n: holds_quote("walk dog cat " * n, "walk dog cat " * 8 + "mouse " * 9)),
     "a claim": (1_000, lambda n: one_sentence_holds("walk dog cat. " * n, "walked dog house")),
+    "what begins like a key": (2_000, lambda n: key_in("sk-aaaa-" * n + "1")),
+    "what begins like a token": (2_000, lambda n: key_in("eyJaaaaaaaaaaaa." * n + "-eyJ" * n)),
     "headings": (400, lambda n: parse_profile("## A\n\nx\n\n" * n)),
 }
 

@@ -31,14 +31,14 @@ _SECONDS = 2.0
 _KEYS = re.compile(
     r"""
     (?: (?<![A-Za-z0-9_]) | (?<=\\[nrt]) )  # nor behind a line break as JSON writes it
-    (?: (?P<OpenAI> sk-(?=[\w-]*[0-9])(?:[a-z0-9]+-){0,3}[A-Za-z0-9_]{20,})
-    |   (?P<AWS> (?:AKIA|ASIA)(?!\w*EXAMPLE)[A-Z0-9]{16}\b)
+    (?: (?P<OpenAI> sk-(?=[\w-]{0,80}[0-9])(?:[a-z0-9]{1,12}-){0,3}[A-Za-z0-9_]{20,})
+    |   (?P<AWS> (?:AKIA|ASIA)(?!\w{0,9}EXAMPLE)[A-Z0-9]{16}\b)
     |   (?P<GitHub> gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,})
     |   (?P<GitLab> glpat-[A-Za-z0-9_-]{20,})
     |   (?P<Google> AIza[A-Za-z0-9_-]{35})
-    |   (?P<Slack> xox[abprs]-[0-9]{5,}-[A-Za-z0-9-]{10,})
-    |   (?P<Bearer> [Bb]earer\ +(?=[^\s"]*[0-9])[A-Za-z0-9._~+/-]{20,})
-    |   (?P<JWT> eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,})
+    |   (?P<Slack> xox[abprs]-[0-9]{5,20}-[A-Za-z0-9-]{10,})
+    |   (?P<Bearer> [Bb]earer\ +(?=[^\s"]{0,80}[0-9])[A-Za-z0-9._~+/-]{20,})
+    |   (?P<JWT> eyJ[A-Za-z0-9_-]{10,500}\.eyJ[A-Za-z0-9_-]{10,2000}\.[A-Za-z0-9_-]{20,})
     |   (?P<private> -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----)
     )""",
     re.VERBOSE,
