@@ -35,11 +35,11 @@ def holds_quote(text: str, quote: str) -> bool:
     An empty quote stands nowhere.
     """
     pieces = [found for piece in folded(quote).split(_ELLIPSIS) if (found := _words(piece))]
-    if not pieces:
+    heavy, known = [_content(piece) for piece in pieces], _folded(text)
+    if not pieces or any(_lacks(known, piece) > len(piece) // SLACK for piece in heavy):
         return False
     if _in_order(_row(_words(text)), pieces):
         return True
-    heavy = [_content(piece) for piece in pieces]
     return all(heavy) and _stand(_content(_words(text)), heavy)
 
 
@@ -91,9 +91,17 @@ def _stem(word: str) -> str:
     return word
 
 
-@lru_cache(maxsize=32)  # each claim of an answer is held against the same context
+def _lacks(known: str, words: Iterable[str]) -> int:
+    """How many of the words are nowhere in a folded text, whatever its words are."""
+    return sum(word not in known for word in words)
+
+
+_folded = lru_cache(maxsize=32)(folded)  # each claim of an answer is held against the same context
+
+
+@lru_cache(maxsize=32)
 def _words(text: str) -> tuple[str, ...]:
-    return _words_of(folded(text))
+    return _words_of(_folded(text))
 
 
 def _words_of(text: str) -> tuple[str, ...]:
