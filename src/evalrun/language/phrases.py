@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_BEGIN = r"\b"
 _TELL = (
     r"(?:say|tell|share|help|answer|discuss|disclose|provide|give|comment|confirm|reveal|assist|speak|talk|"
     r"respond|offer|divulge|fulfil?l|comply|state|determine|verify|find|speculate|go into|get into)\b"
@@ -178,12 +177,13 @@ SHARED_WORDS = frozenset("a an am in no es en de la un il ma mi se lo he con que
 """Small words that several languages have."""
 
 
+_BEGINS = (_WE, r"\b", "")
 _GAP = ".*"
 
 
 @dataclass(frozen=True)
 class Phrases:
-    """Patterns to look for in folded text, in which ß is ss.
+    """Patterns to look for in folded text.
 
     Those with gaps are looked for part by part, each from where the one before it ended: one expression would
     try every place of each part with every place of the others. It finds the same, since no part that begins
@@ -197,12 +197,12 @@ class Phrases:
     @classmethod
     def of(cls, patterns: Iterable[str]) -> Phrases:
         """Those patterns, compiled."""
-        parts = [pattern.replace("ß", "ss").split(_GAP) for pattern in patterns]
+        parts = [pattern.split(_GAP) for pattern in patterns]
         parted = [several for several in parts if len(several) > 1]
         return cls(
             either(several[0] for several in parts if len(several) == 1),
             either(several[0] for several in parted),
-            tuple(tuple(map(re.compile, several)) for several in parted),
+            tuple(tuple(map(_compiled, several)) for several in parted),
         )
 
     def stand_in(self, text: str) -> bool:
@@ -223,12 +223,14 @@ def _in_turn(parts: Iterable[re.Pattern[str]], text: str) -> bool:
 
 
 def either(patterns: Iterable[str]) -> re.Pattern[str]:
-    """One expression for all of the patterns.
-
-    Where a word must begin for many of them, it is asked once: no other place of a text is tried.
-    """
-    begun, other = list[str](), list[str]()
+    """One expression for all of the patterns; what many of them begin with is asked once at each place."""
+    groups: dict[str, list[str]] = {}
     for pattern in patterns:
-        kind = begun if pattern.startswith(_BEGIN) else other
-        kind.append(f"(?:{pattern.removeprefix(_BEGIN)})")
-    return re.compile("|".join([rf"{_BEGIN}(?:{'|'.join(begun)})"] * bool(begun) + other))
+        begin = next(begin for begin in _BEGINS if pattern.startswith(begin))
+        groups.setdefault(begin, []).append(f"(?:{pattern.removeprefix(begin)})")
+    return _compiled("|".join(f"{begin}(?:{'|'.join(rests)})" for begin, rests in groups.items()))
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """For folded text, in which ß is ss."""
+    return re.compile(pattern.replace("ß", "ss"))

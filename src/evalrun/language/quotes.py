@@ -107,7 +107,7 @@ def _words(text: str) -> tuple[str, ...]:
 def _words_of(text: str) -> tuple[str, ...]:
     """The words of a folded text, which it would change to fold once more."""
     words = _WORD.findall(text)
-    return tuple(filter(None, (word.strip("'") for word in words)) if "'" in text else words)
+    return tuple([bare for word in words if (bare := word.strip("'"))] if "'" in text else words)
 
 
 def _content(words: Iterable[str]) -> list[str]:
@@ -146,10 +146,11 @@ def _end(words: Sequence[str], piece: Sequence[str], start: int, slack: int) -> 
     size, known, firm = len(piece), set(piece), Counter(filter(_firm, piece))
     shared = list(accumulate((word in known for word in words), initial=0))
     for begin in range(start, len(words)):
-        window = words[begin : begin + size + slack]
         # Every word of the piece but `slack` has an equal one in its place: most need no comparison.
-        if shared[begin + len(window)] - shared[begin] < size - slack:
+        end = min(begin + size + slack, len(words))
+        if shared[end] - shared[begin] < size - slack:
             continue
+        window = words[begin:end]
         for length in _near_lengths(window, piece, slack):
             if Counter(filter(_firm, window[:length])) == firm:
                 return begin + length
