@@ -196,6 +196,7 @@ def test_a_key_in_a_recorded_reply_is_told_and_can_be_taken_out(tmp_path: Path) 
     for told in (recorded.text, (recorded.folder.path / "summary.md").read_text("utf-8"), note):
         assert "cassette.redact" in told
     assert key not in recorded.text + note
+    assert (note,) == project.run("--record").folder.header.notes  # of what was recorded before, too
     assert "note: bot.jsonl:" in (found := cassette(project, "verify").output)
     assert "bot, talks, draw 1: a key of OpenAI" in found
     assert key not in found

@@ -282,7 +282,7 @@ class Cassette:
         self.refresh = refresh
         self.refused: list[str] = []
         self.keys: list[str] = []
-        self.unknown: set[str] = set()
+        """The lines of a recording that is closed whose reply holds what looks like a key, and which kind."""
         self.misses: list[Miss] = []
         self.spent: dict[Book, Spent] = {book: Spent() for book in BOOKS}
         self.replayed = 0
@@ -327,6 +327,13 @@ class Cassette:
     def calls(self) -> int:
         """Calls that really went to a model; a replayed one is none."""
         return sum(spent.calls for spent in self.spent.values())
+
+    @property
+    def unknown(self) -> list[str]:
+        """The paths of recorded calls that may have made a model write, of no draw and of no known wire."""
+        lines = self._lines["bot"].by_key.values()
+        nobodys = (line for line in lines if line.method == "POST" and address_of(line) is None)
+        return sorted({line.path for line in nobodys if may_be_generation(line.path)})
 
     # ------------------------------------------------------------ looking up
 
@@ -375,8 +382,6 @@ class Cassette:
         if book not in self._appenders:
             self.path.mkdir(parents=True, exist_ok=True)
             self._appenders[book] = Appender(self.path / f"{book}.jsonl")
-        if kind := key_of(line):
-            self.keys.append(f"{named(book, line)}: {kind}")
         self._lines[book].add(line)
         self._appenders[book].write(line)
         self._touch(line)
@@ -412,6 +417,7 @@ class Cassette:
         for book in BOOKS:  # both, always: a recording that was killed left its lines as they came
             if lines := sorted(self._kept(book, whole), key=line_order):
                 put_book(path / f"{book}.jsonl", map(to_line, lines), compress=self.compress)
+            self.keys += [f"{named(book, line)}: {kind}" for line in lines if (kind := key_of(line))]
         if self._lines["bot"].by_key or self._lines["judge"].by_key:
             self._write_sources(path)
 
@@ -621,8 +627,6 @@ class CassetteTransport(httpx.AsyncBaseTransport):
             self._shared[line.key] = _Shared.of(line)
         elif address is not None:
             self._attempts.setdefault(address, []).append(line)
-        elif line.method == "POST" and may_be_generation(line.path):
-            self.cassette.unknown.add(line.path)
         self.cassette.use(self.book, line, address)
         self._observe(line)
 
