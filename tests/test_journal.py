@@ -205,3 +205,14 @@ def test_a_folder_without_a_finished_run_is_told(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"format": "run.v9"}))
     with pytest.raises(UserError, match=r"run\.json: "):
         _ = RunFolder(tmp_path).header
+
+
+def test_lines_that_hold_nothing_of_interest_are_passed_over(tmp_path: Path) -> None:
+    """Only lines with the bytes that are looked for become records; one that is no record is still told."""
+    path = tmp_path / "draws.jsonl"
+    told = Draw(case="a", index=1, error="service: gone")
+    path.write_bytes(to_line(Draw(case="a", index=0, answer="yes")) + to_line(told))
+    assert [told] == list(read_lines(path, Draw, holding=b'"error"'))
+    path.write_bytes(to_line(told) + b"spoilt\n")
+    with pytest.raises(UserError, match=r"draws\.jsonl:2"):
+        list(read_lines(path, Draw, holding=b'"error"'))

@@ -162,21 +162,28 @@ def _of(line: bytes, cases: Container[str]) -> bool:
     return not isinstance(value, dict) or value.get("case") in cases
 
 
+def _names_a_case(line: bytes) -> bool:
+    return line.startswith(b"{") and line.endswith(b"}\n") and b'"case":' in line
+
+
 def read_lines(
     path: Path, record: type[R], cases: Container[str] | None = None, holding: bytes = b""
 ) -> Iterator[R]:
     """The records of a journal one at a time, a torn last line left out; of these ``cases`` alone.
 
-    Lines without the bytes ``holding`` are passed over unread.
+    Lines without the bytes ``holding`` are passed over unread, but for those that are plainly no record.
 
     Raises:
         UserError: a line is no JSON or no such record; names file and line.
     """
+    read = record.__pydantic_validator__.validate_json
     for number, line in raw_lines(path):
-        if holding not in line or (cases is not None and not _of(line, cases)):
+        if holding not in line and _names_a_case(line):
+            continue
+        if cases is not None and not _of(line, cases):
             continue
         try:
-            yield record.model_validate_json(line)
+            yield read(line)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])

@@ -66,11 +66,11 @@ def _attack(case: Case, detail: Detail) -> dict[str, Any]:
 
 
 def _length(value: Any) -> int:
-    if isinstance(value, str):
+    if type(value) is str:
         return len(value) + 4
-    if isinstance(value, dict):
-        return sum(len(key) + 4 + _length(item) for key, item in value.items())
-    return sum(map(_length, value)) if isinstance(value, list) else 6
+    if type(value) is dict:
+        return sum([len(key) + 4 + _length(item) for key, item in value.items()])
+    return sum([_length(item) for item in value]) if type(value) is list else 6
 
 
 def cut(text: str, journal: str) -> str:

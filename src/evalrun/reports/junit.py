@@ -192,7 +192,8 @@ def _metrics(
     header: RunHeader, rows: list[Row], details: Mapping[str, Detail], asked: Asked, every: int
 ) -> Iterator[Suite]:
     """``every``: how many questions there are, of which ``rows`` are shown."""
-    names = dict(zip((row.id for row in rows), distinct([row.id for row in rows]), strict=True))
+    ids = [row.id for row in rows]
+    names = {id: name.translate(_QUOTED) for id, name in zip(ids, distinct(ids), strict=True)}
     for metric in header.metrics:
         counted = [row for row in rows if _counts(metric, row)]
         if counted:
@@ -210,11 +211,15 @@ def _cases(
     details: Mapping[str, Detail],
     asked: Asked,
 ) -> Iterator[Written]:
-    """What a large run says of its questions is mostly the same, but for their names: it is written once."""
+    """What a large run says of its questions is mostly the same, but for their names: it is written once.
+
+    ``names``: id → the name of the case as it stands in an attribute.
+    """
     known: dict[Hashable, tuple[tuple[str, ...], str, str]] = {}
     for row in rows:
         result, detail = row.results[metric.id], details.get(row.id)
-        kind = (result.failed, result.scored, result.passed, result.reason, _measured(metric, result))
+        number = "" if metric.kind == "rate" else _measured(metric, result)
+        kind = (result.failed, result.scored, result.passed, result.reason, number)
         found = known.get(kind) if detail is None else None
         if found is None:
             case = TestCase("", classname)
@@ -225,7 +230,7 @@ def _cases(
             if detail is None and len(known) < _KINDS:
                 known[kind] = found
         tags, before, behind = found
-        yield Written(tags, f'{before} name="{names[row.id].translate(_QUOTED)}"{behind}')
+        yield Written(tags, f'{before} name="{names[row.id]}"{behind}')
 
 
 def _properties(metric: Metric, shown: int, every: int) -> Properties:

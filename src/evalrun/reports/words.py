@@ -49,6 +49,8 @@ def visible(text: str) -> str:
 
     Tab and line feed stay; so do letters of any script, joiners and emoji.
     """
+    if text.isprintable():  # nothing that is written out is
+        return text
     return _UNSAFE.sub(lambda found: _escape(ord(found[0])), text.replace("\r\n", "\n"))
 
 
@@ -76,7 +78,9 @@ def json_visible(text: str) -> str:
 
 def one_line(text: str, limit: int | None = None) -> str:
     """``visible`` text on one line, cut at ``limit`` characters."""
-    line = visible(_SPACE.sub(" ", text.strip()))
+    line = text.strip()
+    if "  " in line or not line.isprintable():
+        line = visible(_SPACE.sub(" ", line))
     return line if limit is None or len(line) <= limit else line[: max(limit - 1, 0)].rstrip() + "…"
 
 
