@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import time
-from collections.abc import Callable, Sequence
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from evalrun import stats
 from evalrun.gates import decide
 from evalrun.records import Bounds, Case, Estimate, Gate, Metric, Score, Status
-from evalrun.summary import groups_of, summarise
+from evalrun.summary import Table, groups_of, summarise
 from known import json_of, known
 
 RATE = Metric(id="m", event="m", kind="rate", better="higher")
@@ -309,6 +311,43 @@ def test_a_large_run_is_summarised_in_a_few_passes_over_its_scores() -> None:
 
     ratios = [seconds(lambda: summarise([RATE], asked, scores, 5)) / seconds(bare) for _ in range(5)]
     assert min(ratios) <= 40
+
+
+def test_scores_of_a_large_run_take_little_room() -> None:
+    """Passes and fails of 2,000 questions in ten metrics: a fifth of what a dict a metric takes."""
+    asked = [Case(id=f"q{i}", question="?", category="a") for i in range(2_000)]
+    statuses: tuple[Status, ...] = ("pass", "fail", "not_applicable")
+
+    def lines() -> Iterator[Score]:
+        for i, case in enumerate(asked):
+            for k in range(10):
+                status = statuses[(i * k) % 3]
+                yield Score(case=case.id, index=0, metric=f"m{k}", status=status)
+
+    def table() -> object:
+        made = Table(asked)
+        for line in lines():
+            made.add(line)
+        return made
+
+    def bare() -> object:
+        made: dict[str, dict[str, list[str]]] = {}
+        for line in lines():
+            made.setdefault(line.metric, {}).setdefault(line.case, []).append(line.status)
+        return made
+
+    assert 5 * room(table) <= room(bare)
+
+
+def room(make: Callable[[], object]) -> int:
+    """Bytes that what a function makes takes."""
+    tracemalloc.start()
+    made = make()
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    del made
+    return taken
 
 
 def seconds(function: Callable[[], object]) -> float:

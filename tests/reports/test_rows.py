@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+
 from evalrun.journal import RunFolder
+from evalrun.jsonl import to_line, write_lines
+from evalrun.records import Score, Status
 from evalrun.reports.rows import because, read_details, read_rows, share
 
 
@@ -50,3 +58,38 @@ def test_among_equals_the_plainly_invented_comes_first(quality: RunFolder) -> No
     ]
     assert any(count for _, count in order)
     assert order == sorted(order, key=lambda pair: (pair[0], -pair[1]))
+
+
+def test_results_are_those_of_the_scores_whatever_is_kept_once(quality: RunFolder, tmp_path: Path) -> None:
+    """Passes, fails, losses and sums of each question and metric, as a loop over the scores counts them."""
+    chance = random.Random(5)
+    statuses: tuple[Status, ...] = ("pass", "fail", "number", "not_applicable", "error")
+    folder = RunFolder(shutil.copytree(quality.path, tmp_path / "run"))
+    cases = [case.id for case in folder.cases()]
+    scores = [
+        Score(
+            case=case,
+            index=index,
+            metric=metric,
+            status=(status := chance.choice(statuses if metric == "a" else statuses[2:])),
+            value=chance.choice([0.0, 1.0, 0.25, chance.random()]) if status == "number" else None,
+            reason=chance.choice(["x", "y"]) if status == "error" else None,
+        )
+        for case in cases
+        for index in range(3)
+        for metric in ("a", "b")
+    ]
+    write_lines(folder.file("scores"), map(to_line, scores))
+    header = json.loads((folder.path / "run.json").read_text())
+    header["journals"]["scores.jsonl"] = "sha256:other"
+    (folder.path / "run.json").write_text(json.dumps(header))
+    for row in read_rows(folder).rows:
+        assert {"a", "b"} == set(row.results)
+        for metric, found in row.results.items():
+            own = [score for score in scores if (score.case, score.metric) == (row.id, metric)]
+            counts = Counter(score.status for score in own)
+            assert counts["pass"] == found.passed
+            assert counts["pass"] + counts["fail"] + counts["number"] == found.scored
+            assert (counts["error"], counts["not_applicable"]) == (found.failed, found.not_applicable)
+            assert sum(score.value or 0.0 for score in own) == found.total
+            assert next((score.reason for score in own if score.reason), "") == found.reason
