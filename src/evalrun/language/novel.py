@@ -43,15 +43,19 @@ def novel_terms(answer: str, known: str) -> tuple[str, ...]:
     """
     vocabulary = _vocabulary(known)
     found: dict[str, str] = {}
-    for sentence in sentences(answer):
-        for term in [*_numbers(sentence), *_names(sentence)]:
-            if not vocabulary.holds(term):
-                found.setdefault(term.casefold(), term)
+    for term in _terms(answer):
+        if not vocabulary.holds(term):
+            found.setdefault(term.casefold(), term)
     return tuple(found.values())
 
 
-def _numbers(sentence: str) -> list[str]:
-    return _NUMBER.findall(sentence)
+@lru_cache(maxsize=8)  # the judge's checks and the scorer hold the same answer against two texts
+def _terms(answer: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for sentence in sentences(answer):
+        found += _NUMBER.findall(sentence)
+        found += _names(sentence)
+    return tuple(found)
 
 
 def _names(sentence: str) -> list[str]:

@@ -179,6 +179,7 @@ SHARED_WORDS = frozenset("a an am in no es en de la un il ma mi se lo he con que
 
 _BEGINS = (_WE, r"\b", "")
 _GAP = ".*"
+_NEVER = "(?!)"
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,8 @@ def either(patterns: Iterable[str]) -> re.Pattern[str]:
     for pattern in patterns:
         begin = next(begin for begin in _BEGINS if pattern.startswith(begin))
         groups.setdefault(begin, []).append(f"(?:{pattern.removeprefix(begin)})")
-    return _compiled("|".join(f"{begin}(?:{'|'.join(rests)})" for begin, rests in groups.items()))
+    every = "|".join(f"{begin}(?:{'|'.join(rests)})" for begin, rests in groups.items())
+    return _compiled(every or _NEVER)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
