@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -16,7 +17,7 @@ import pytest
 
 from evalrun.errors import UnavailableError
 from evalrun.launch import Launch, free_port
-from evalrun.process import find_program
+from evalrun.process import Process, find_program
 from fakes.killing import runs
 from fakes.project import BOT
 
@@ -72,6 +73,53 @@ async def test_a_bot_may_write_lines_of_any_length(tmp_path: Path) -> None:
             await asyncio.sleep(0.05)
         assert bot.last_words().strip("x \n") == ""
         assert len(bot.last_words()) < 10_000
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for it; a test that waits for ever has failed."""
+    for _ in range(3000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came to that")
+
+
+PATIENT = """
+import signal, sys, time
+from pathlib import Path
+
+def told(number, frame):
+    with Path("told").open("a") as file:
+        file.write("TERM\\n")
+
+signal.signal(signal.SIGTERM, told)
+Path("ready").touch()
+while not Path("may-end").exists():
+    time.sleep(0.01)
+"""
+
+
+async def test_a_dismissed_bot_has_its_time_to_end_and_is_told_once(tmp_path: Path) -> None:
+    """Whoever dismisses it goes on meanwhile; its end is no failure, and the block waits for it."""
+    (tmp_path / "bot.py").write_text(PATIENT)
+    process = await Process.start([sys.executable, "-S", "bot.py"], {}, tmp_path, what="x")
+    await until((tmp_path / "ready").exists)
+    process.dismiss()
+    await until((tmp_path / "told").exists)
+    assert process.returncode is None
+    (tmp_path / "may-end").touch()
+    await process.stop()
+    assert 0 == await process.wait()
+    assert "TERM\n" == (tmp_path / "told").read_text()
+
+
+async def test_the_end_of_a_dismissed_bot_is_not_its_failure(tmp_path: Path) -> None:
+    """It ends because it was told to."""
+    async with launch(tmp_path, "--pid-file", "pid") as bot:
+        bot.dismiss()
+        pid = int((tmp_path / "pid").read_text())
+        await until(lambda: not runs(pid))
+        assert "" == bot.ended()
 
 
 async def test_its_children_go_with_it(tmp_path: Path) -> None:

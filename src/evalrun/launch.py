@@ -118,8 +118,8 @@ class Launch:
         return UnavailableError(self.ended(), "run it by hand: " + " ".join(self._command))
 
     def ended(self) -> str:
-        """How the bot ended by itself, with its last output; empty while it runs."""
-        if self._process is None or self._process.returncode is None:
+        """How the bot ended by itself, with its last output; empty while it runs, or once dismissed."""
+        if self._process is None or self._process.dismissed or self._process.returncode is None:
             return ""
         return f"the bot ended with code {self._process.returncode}; its last output:\n{self.last_words()}"
 

@@ -74,7 +74,7 @@ class Process:
         self._secrets = secrets
         self._keeper = keeper
         self._tail = b""
-        self._dismissed = False
+        self.dismissed = False
         stream = process.stderr if piped else process.stdout
         assert stream is not None
         self._reader = asyncio.create_task(self._read(stream))
@@ -160,9 +160,9 @@ class Process:
 
     def dismiss(self) -> None:
         """Ask it and all that it started to end, once, and wait for nothing."""
-        if not self._dismissed:
+        if not self.dismissed:
             self._signal(signal.SIGTERM)
-        self._dismissed = True
+        self.dismissed = True
 
     async def stop(self) -> None:
         """End it and all that it started: first politely, then not."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator
+from threading import Event
 from typing import Any
 
+import httpx
 import pytest
-from ragbot_fakes import ScriptedModel, client_of, events_of, make_twin
+from ragbot_fakes import ScriptedModel, client_of, events_of, make_twin, running
 
 from ragbot.answer import SYSTEM_PROMPT
 from ragbot.errors import ModelError
@@ -244,3 +248,25 @@ async def test_replies_say_nosniff() -> None:
         for response in (await client.get("/about"), await client.get("/", headers={"host": "x"})):
             assert "nosniff" == response.headers["x-content-type-options"]
             assert "no-referrer" == response.headers["referrer-policy"]
+
+
+class WarmModel(ScriptedModel):
+    """Notes that it was told to get ready, and cannot."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.warmed = Event()
+
+    def warm(self) -> None:
+        self.warmed.set()
+        raise ImportError("no such library")
+
+
+async def test_providers_get_ready_before_the_first_question() -> None:
+    """In a thread, asking nobody; where one cannot, the first question is the one to say so."""
+    model = WarmModel()
+    async with running(make_twin(model)[0]) as port, httpx.AsyncClient() as client:
+        assert await asyncio.to_thread(model.warmed.wait, 30)
+        assert 200 == (await client.get(f"http://127.0.0.1:{port}/healthz")).status_code
+    assert [] == model.calls
+    assert gc.isenabled()
