@@ -191,7 +191,7 @@ def test_a_model_for_which_a_gateway_answers_is_gone(project: Project, status: i
     done = project.run("--live", resume=stopped.folder.path)
     assert 10 == len(project.model.bodies)
     same(whole, done)
-    fault(f"gateway of a model that is gone: {status}", 10)
+    fault(f"gateway, model gone: {status}", 10)
 
 
 def test_a_judge_for_which_a_gateway_answers_is_gone(project: Project, fault: Note) -> None:
@@ -208,7 +208,7 @@ def test_a_judge_for_which_a_gateway_answers_is_gone(project: Project, fault: No
     assert 8 == len(project.judge.bodies)
     project.judge.say = say
     same(whole, project.run("--live", resume=stopped.folder.path))
-    fault("gateway of a judge that is gone: 503", 0)
+    fault("gateway, judge gone: 503", 0)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_bot_elsewhere_for_which_a_gateway_answers(
     assert ExitCode.UNAVAILABLE == stopped.code, stopped.text
     assert asked == len(project.model.bodies)
     assert ("nobody was there 5 times in a row" in told(stopped)) == (asked == 5)
-    fault(f"gateway of a bot: {status}", 0)
+    fault(f"gateway, bot: {status}", 0)
 
 
 def test_a_bot_elsewhere_that_is_gone_is_not_asked_for_ever(project: Project, fault: Note) -> None:
