@@ -55,7 +55,7 @@ def _terms(answer: str) -> tuple[str, ...]:
     for sentence in sentences(answer):
         found += _NUMBER.findall(sentence)
         found += _names(sentence)
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def _names(sentence: str) -> list[str]:
@@ -96,15 +96,13 @@ class _Vocabulary:
         self.folded = self.text.casefold()
 
     @cached_property
-    def pieces(self) -> set[str]:
-        """What stands between spaces: no word goes beyond one."""
-        return set(self.folded.split())
+    def words(self) -> set[str]:
+        pieces = " ".join(set(self.folded.split()))  # no word goes beyond a space, and most stand there often
+        return set(map(_bare, {*_WORD.findall(pieces), *_NAME.findall(pieces)}))
 
     def has(self, word: str) -> bool:
-        """Whether it is a word of the text, bare of its ending."""
-        if word not in self.folded:
-            return False
-        return any(word in _bare_words(piece) for piece in self.pieces if word in piece)
+        """Whether it is a word of the text, bare of its ending; most that are none stand nowhere in it."""
+        return word in self.folded and word in self.words
 
     @cached_property
     def names(self) -> set[str]:
@@ -153,10 +151,6 @@ def _vocabulary(known: str) -> _Vocabulary:
 def _bare(word: str) -> str:
     word = re.sub(r"'s?$", "", word).strip(".'-")
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
-
-
-def _bare_words(text: str) -> set[str]:
-    return set(map(_bare, [*_WORD.findall(text), *_NAME.findall(text)]))
 
 
 def _digits(number: str) -> str:
