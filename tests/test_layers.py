@@ -20,8 +20,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "tap launch sampler judge summary gates agreement labelling reports comparison baseline rates "
         "probing relevance beside drop_gates attempts probes detectors answers logged",
         "scorers",
-        "suite shortfalls planning certificate correction outlook resuming spending pipeline conclusion "
-        "verify runner preflight forecast recordings view labelled starter importing exporting schemas",
+        "suite shortfalls planning certificate evidence correction outlook resuming spending pipeline "
+        "conclusion verify runner preflight forecast recordings view labelled starter importing exporting schemas",
         "cli",
     ),
     "ragbot": (

@@ -318,18 +318,19 @@ def _waits(plan: Plan) -> bool:
 
 def _loading(plan: Plan) -> asyncio.Task[None]:
     """Load in a thread what a run needs after its last answer, and would then have to wait for."""
-    return asyncio.create_task(asyncio.to_thread(_load_rest, several=plan.draws > 1))
+    names = ["conclusion", "attempts", "reports.console"]
+    names += ["stats.special"] if plan.draws > 1 else []  # of one answer nothing is estimated that needs it
+    names += ["evidence"] if plan.labels else []
+    return asyncio.create_task(asyncio.to_thread(_load_rest, names))
 
 
-def _load_rest(*, several: bool) -> None:
+def _load_rest(names: Iterable[str]) -> None:
     from evalrun.reports.html import template
 
-    for name in ("conclusion", "attempts", "reports.console"):
+    for name in names:
         import_module(f"evalrun.{name}")
     report.load()
     template()
-    if several:  # of one answer nothing is estimated that needs it
-        import_module("evalrun.stats.special")
 
 
 def _judge(
