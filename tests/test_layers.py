@@ -21,7 +21,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "probing relevance beside drop_gates attempts probes detectors answers logged",
         "scorers",
         "suite shortfalls planning certificate evidence correction outlook resuming spending pipeline "
-        "conclusion verify runner preflight forecast recordings view labelled starter importing exporting schemas",
+        "conclusion verify runner preflight forecast recordings view labelled starter importing exporting "
+        "schemas",
         "cli",
     ),
     "ragbot": (
