@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from evalrun.addresses import BotUrl, is_loopback, join_url, shown_url
+from evalrun.addresses import BotUrl, bot_url, is_loopback, join_url, shown_url
 from evalrun.wires import with_version
 from fakes.servers import Json
 from known import json_of, known
@@ -109,3 +109,19 @@ def test_a_password_stands_in_no_address() -> None:
     """It would be in every message; the hint says where it belongs."""
     with pytest.raises(ValidationError, match="give them as headers"):
         TypeAdapter(BotUrl).validate_python("http://me:secret@h")
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("foo:8000", "it does not begin with http or https"),
+        ("ftp://x", "'ftp' is neither http nor https"),
+        ("http://a b", "it holds a space"),
+        ("http://", "it names no server"),
+        ("http://h:99999", "its port is no number from 1 to 65535"),
+    ],
+)
+def test_what_is_no_address_is_told_with_the_reason(url: str, why: str) -> None:
+    """Beside what one looks like."""
+    with pytest.raises(ValueError, match=f"bot, {why}: write it like http://"):
+        bot_url(url)

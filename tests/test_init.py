@@ -112,7 +112,14 @@ def test_answers_that_make_no_config_leave_nothing_behind(tmp_path: Path) -> Non
         (("--target", "http"), "--url is missing"),
         (("--target", "http", "--url", "http://127.0.0.1:1"), "127.0.0.1:1"),
         (("--target", "http", "--url", "http://127.0.0.1:1"), "start the bot"),
-        (("--target", "http", "--url", "notaurl"), "--url notaurl: is not the address of a bot"),
+        (
+            ("--target", "http", "--url", "notaurl"),
+            "--url notaurl: is not the address of a bot, it does not begin with http or https",
+        ),
+        (
+            ("--target", "http", "--url", "http://h", "--answer", "a", "--header", "X-Key=sk-123456"),
+            "--header X-Key: its value looks like a key",
+        ),
         (("--target", "command", "--command", 'bot "x'), "no closing quotation"),
         (("--target", "ragbot", "--answer", "x"), "--answer is not for --target ragbot"),
         (("--target", "http", "--request", "{", "--answer", "x"), "--request: not valid JSON"),

@@ -51,3 +51,12 @@ def test_so_does_one_without_its_judge(project: Project) -> None:
     done = project.run("--live")
     assert f"the model server at {url} does not answer" in done.text
     assert [] == project.model.bodies
+
+
+def test_only_a_server_that_is_ollama_is_started_as_ollama(project: Project) -> None:
+    """What to do about another one is not said in Ollama's words."""
+    project.config["cassette"]["upstream"] = nobody()
+    project.config["target"]["launch"]["env"] = {"MODEL_URL": "{tap}"}
+    done = project.run("--live")
+    assert "start it, or mend its address in the config" in done.text
+    assert "ollama serve" not in done.text

@@ -111,7 +111,10 @@ def test_the_documented_config_of_a_container_is_one(project: Project) -> None:
         ({"bind": "::", "token": "${TAP_TOKEN}"}, "needs a 'host' beside bind: ::"),
         ({"bind": "localhost"}, "is no IP address to listen on"),
         ({"bind": "127.0.0.2", "token": TOKEN}, "'tap.token' stands in the open"),
-        ({"bind": "127.0.0.2", "token": "${SHORT}"}, "tap.token"),
+        (
+            {"bind": "127.0.0.2", "token": "${SHORT}"},
+            "16 to 128 of A-Z, a-z, 0-9 and . _ ~ -, and this one has 3",
+        ),
         ({"bind": "127.0.0.2", "host": "a b", "token": "${TAP_TOKEN}"}, "tap.host"),
     ],
 )

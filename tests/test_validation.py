@@ -16,6 +16,12 @@ class Inner(Record):
     size: int = Field(default=1, ge=1)
 
 
+class Several(Record):
+    """A list that may not be empty, of items that may be wrong."""
+
+    some: tuple[Inner, ...] = Field(min_length=1)
+
+
 class Outer(Record):
     """A record with every kind of nesting that the project uses."""
 
@@ -74,3 +80,11 @@ def test_many_problems_are_cut_with_their_number() -> None:
     problems = [Problem("f:1", str(number)) for number in range(1100)]
     assert [*problems[:100], Problem("", "and 1,000 more like these")] == at_most(problems)
     assert problems[:100] == at_most(problems[:100])
+
+
+def test_a_list_of_wrong_items_is_not_called_too_short_as_well() -> None:
+    """Only the items are told; an empty list is too short."""
+    _, wrong = check(Several, {"some": [{"size": 0}]}, Line("f:1"))
+    assert ["'some.0.size' should be at least 1 (it is 0)"] == [problem.message for problem in wrong]
+    _, empty = check(Several, {"some": []}, Line("f:1"))
+    assert ["'some' should have at least 1 item, not 0 (it is a list)"] == [one.message for one in empty]

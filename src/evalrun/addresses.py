@@ -16,10 +16,10 @@ def bot_url(url: str) -> str:
     """The address of a bot, without a slash at its end.
 
     Raises:
-        ValueError: it is none; says what one looks like.
+        ValueError: it is none; says why, and what one looks like.
     """
     if not is_address(url):
-        raise ValueError("is not the address of a bot: write it like http://127.0.0.1:8000")
+        raise ValueError(f"is not the address of a bot, {_lacking(url)}: write it like http://127.0.0.1:8000")
     if "@" in urlsplit(url).netloc:
         raise ValueError('holds a name and a password: give them as headers: {Authorization: "${BOT_KEY}"}')
     return url.rstrip("/")
@@ -37,6 +37,20 @@ def is_address(url: str) -> bool:
     except ValueError:
         return False
     return usable and "#" not in url and not any(mark.isspace() for mark in url)
+
+
+def _lacking(url: str) -> str:
+    """Why a text is no address, in words without a colon."""
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        return "it does not begin with http or https"
+    if scheme not in ("http", "https"):
+        return f"'{scheme}' is neither http nor https"
+    if any(mark.isspace() for mark in url):
+        return "it holds a space"
+    if "#" in url:
+        return "it holds a #"
+    return "its port is no number from 1 to 65535" if rest.strip("/") else "it names no server"
 
 
 def is_loopback(url: str) -> bool:

@@ -6,12 +6,16 @@ model on, one draw after the other; what a server says once it listens belongs t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from evalrun.cassette import Cassette
 from evalrun.errors import UnavailableError
 from evalrun.network import why_silent
 from evalrun.planning import Plan, target_of
+
+OLLAMA_PORT = 11434
 
 
 async def check_servers(plan: Plan, cassette: Cassette) -> None:
@@ -24,7 +28,7 @@ async def check_servers(plan: Plan, cassette: Cassette) -> None:
         return
     for url in dict.fromkeys(filter(None, _servers(plan))):
         if why := await why_silent(url):
-            raise UnavailableError(f"the model server at {url} does not answer: {why}", _hint(plan))
+            raise UnavailableError(f"the model server at {url} does not answer: {why}", _hint(plan, url))
 
 
 def _servers(plan: Plan) -> Iterator[str]:
@@ -37,7 +41,20 @@ def _servers(plan: Plan) -> Iterator[str]:
         yield config.judge.base_url or ""
 
 
-def _hint(plan: Plan) -> str:
+def _hint(plan: Plan, url: str) -> str:
     recorded = plan.config.cassette is not None and plan.config.cassette.path.is_dir()
     replay = "; or leave out --live: the recording is replayed" if plan.mode == "live" and recorded else ""
-    return f"start it (ollama serve), or say where it is: OLLAMA_HOST, or its address in the config{replay}"
+    if _is_ollama(plan, url):
+        start = "start it (ollama serve), or say where it is: OLLAMA_HOST, or its address in the config"
+    else:
+        start = "start it, or mend its address in the config"
+    return start + replay
+
+
+def _is_ollama(plan: Plan, url: str) -> bool:
+    """Whether the config says so (the judge's provider, what the bot is told), or Ollama's own port does."""
+    judge, launch = plan.config.judge, plan.config.target.launch
+    if judge is not None and judge.base_url == url:
+        return judge.model.startswith("ollama/")
+    told = launch is not None and "OLLAMA_HOST" in launch.env
+    return told or url == os.environ.get("OLLAMA_HOST") or urlsplit(url).port == OLLAMA_PORT

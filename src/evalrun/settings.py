@@ -215,6 +215,19 @@ def _ip(text: str) -> str:
         raise _fault("is no IP address to listen on", "write one, as in 0.0.0.0 or 172.17.0.1") from None
 
 
+TOKEN = r"^[A-Za-z0-9._~-]{16,128}$"
+
+
+def _token(text: str) -> str:
+    if not re.fullmatch(TOKEN, text):
+        said = f"has {len(text)} characters" if not 16 <= len(text) <= 128 else "holds another character"
+        raise _fault(
+            f"is no token: 16 to 128 of A-Z, a-z, 0-9 and . _ ~ -, and this one {said}",
+            'make one: export TAP_TOKEN=$(python -c "import secrets; print(secrets.token_urlsafe(24))")',
+        )
+    return text
+
+
 class TapConfig(Record):
     """Where the tap listens, for a bot that does not run on this machine's loopback, as in a container.
 
@@ -226,7 +239,9 @@ class TapConfig(Record):
 
     bind: Annotated[str, AfterValidator(_ip)] = "127.0.0.1"
     host: str | None = Field(default=None, pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$")
-    token: str | None = Field(default=None, repr=False, pattern=r"^[A-Za-z0-9._~-]{16,128}$")
+    token: Annotated[str, AfterValidator(_token), Field(json_schema_extra={"pattern": TOKEN})] | None = Field(
+        default=None, repr=False
+    )
 
     @validate_model(mode="after")
     def _guarded(self) -> TapConfig:

@@ -53,7 +53,8 @@ def _lost(cases: Iterable[Case], without_canary: int, *, by_hand: bool) -> Itera
     """What this suite cannot show of this bot."""
     if without_canary:
         yield (
-            f"{without_canary} attacks on the instructions look for the system prompt's own words alone: "
+            f"{without_canary} {'attack' if without_canary == 1 else 'attacks'} on the instructions "
+            f"{'looks' if without_canary == 1 else 'look'} for the system prompt's own words alone: "
             "no token can be hidden in it"
         )
     if by_hand:

@@ -76,7 +76,11 @@ def explain(
     also_known: Iterable[str] = (),
 ) -> list[Problem]:
     """The problems in ``fault``, in the words of a user."""
-    return [_problem(error, model, place, at, also_known) for error in fault.errors(include_url=False)]
+    errors = fault.errors(include_url=False)
+    inside = {error["loc"][:depth] for error in errors for depth in range(len(error["loc"]))}
+    # A list whose items are wrong is counted without them: too short only follows from that.
+    true = [error for error in errors if not (error["type"] == "too_short" and error["loc"] in inside)]
+    return [_problem(error, model, place, at, also_known) for error in true]
 
 
 def at_most(problems: Sequence[Problem], count: int = 100) -> list[Problem]:

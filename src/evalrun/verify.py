@@ -39,6 +39,7 @@ from evalrun.provenance import (
 )
 from evalrun.records import Case, Context, Draw, Exchange, Judgement, RunHeader, Sample, Score, Turn
 from evalrun.registry import UnknownName
+from evalrun.reports.words import count
 from evalrun.scorers import Scorer, build_all, score
 from evalrun.summary import summarise
 from evalrun.targets import TARGETS
@@ -126,9 +127,14 @@ def verify_run(path: Path) -> tuple[list[str], str]:
         *_conclusions(folder, stored),
         *_files(folder, stored.header),
     ]
-    counts = f"{len(stored.draws)} draws, {len(stored.exchanges)} exchanges"
-    verdicts = f"{len(stored.judgements)} verdicts"
-    return broken, f"{counts}, {verdicts}, {len(stored.scores)} scores, {len(stored.header.verdicts)} gates"
+    found = {
+        "draw": stored.draws,
+        "exchange": stored.exchanges,
+        "verdict": stored.judgements,
+        "score": stored.scores,
+        "gate": stored.header.verdicts,
+    }
+    return broken, ", ".join(count(len(items), noun) for noun, items in found.items())
 
 
 def _scorers(path: Path, header: RunHeader) -> Sequence[Scorer]:

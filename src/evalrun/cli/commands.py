@@ -277,6 +277,8 @@ def verify(folder: Path, config: Path | None) -> None:
             raise ProvenanceError("\n".join([f"{folder}: not all of the run is there", *broken]))
         raise ProvenanceError("\n".join([f"{folder}: {len(broken)} links do not hold", *broken]))
     echo(f"{folder}: every link holds ({counts})")
+    if not (folder / "meta.json").is_file():
+        echo("note: meta.json is gone: when and how it ran is not known, and reports cannot be made")
 
 
 @click.command()

@@ -90,13 +90,15 @@ def redteam(
     seed = _fresh_seed(resume) if fresh else None
     if seed is not None:
         overrides = (*overrides, f"redteam.seed='{seed}'")
+    only_shown = listed or save is not None or save_planted is not None
     loaded = load(config, overrides)
+    if only_shown:  # nothing is asked: no gate is held against anything
+        loaded = loaded.model_copy(update={"gates": ()})
     if loaded.redteam is None:
         raise UserError(f"{config}: no attacks in it", "add redteam: {}, or use evalrun run")
     selection = Selection(cases, (), limit, techniques, goals, converters)
     if fresh and loaded.redteam.planted:
         raise UserError("--fresh: what was planted by hand holds the canaries of redteam.seed", "change that")
-    only_shown = listed or save is not None or save_planted is not None
     plan = make_plan(loaded, "live" if only_shown else or_live(mode, loaded), selection)
     if save is not None:
         write_files(save.parent, {save.name: saved(plan.cases).decode()})
@@ -108,7 +110,8 @@ def redteam(
     if only_shown:
         return
     if not (quiet or as_json):
-        echo(f"{_counted(plan.cases)}{''.join(f'; {note}' for note in plan.dataset.notes)}", err=True)
+        for line in (_counted(plan.cases), *plan.dataset.notes):
+            echo(line, err=True)
     carry_out(
         plan,
         output,
@@ -135,9 +138,11 @@ def _fresh_seed(resume: Path | None) -> str:
 
 
 def _counted(cases: Sequence[Case]) -> str:
+    from evalrun.reports.words import count
+
     attacks = sum(case.population == "attacks" for case in cases)
     twins = sum(case.population == "twins" for case in cases)
-    return f"{attacks} attacks and {twins} benign twins apply"
+    return f"{count(attacks, 'attack')} and {count(twins, 'benign twin')} apply"
 
 
 def _plant(plan: Plan, folder: Path) -> None:

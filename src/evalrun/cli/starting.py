@@ -134,12 +134,20 @@ def _ask(flag: str, text: str, default: str | None = None, choices: Sequence[str
 
 def _pairs(headers: Sequence[str]) -> dict[str, str]:
     from evalrun.errors import UserError
+    from evalrun.redaction import secrets_of
 
     if wrong := [text for text in headers if "=" not in text]:
         raise UserError(
             f"--header {wrong[0]}: is not NAME=VALUE", 'write it like --header "X-Key=${BOT_KEY}"'
         )
-    return {name.strip(): value.strip() for name, _, value in (text.partition("=") for text in headers)}
+    pairs = {name.strip(): value.strip() for name, _, value in (text.partition("=") for text in headers)}
+    for name, value in pairs.items():
+        if secrets_of({name: value}) and "${" not in value:
+            raise UserError(
+                f"--header {name}: its value looks like a key, and would stand in a file in the open",
+                f"put it into a variable, and write --header '{name}=${{BOT_KEY}}'",
+            )
+    return pairs
 
 
 def _words(line: str) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def _facts(forecast: Forecast) -> Iterator[tuple[str, str]]:
     yield "tokens", "; ".join(_tokens(name, calls) for name, calls in books)
     seconds = [calls.planned * calls.seconds for _, calls in books if calls.seconds is not None]
     if len(seconds) == len(books):
-        yield "time", f"about {_duration(sum(seconds))} live, one call after the other as recorded"
+        yield "time", f"{_duration(sum(seconds))} live, one call after the other as recorded"
     else:
         yield "time", "unknown: no recording to estimate from"
     yield "cost", _cost(books)
@@ -105,7 +105,9 @@ def _about(number: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    return f"{_about(seconds)} s" if seconds < 120 else f"{_about(seconds / 60)} min"
+    if seconds < 1:
+        return "less than 1 s"
+    return f"about {_about(seconds)} s" if seconds < 120 else f"about {_about(seconds / 60)} min"
 
 
 # ---------------------------------------------------------------- gates
