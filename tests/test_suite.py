@@ -160,6 +160,19 @@ def by_hand(folder: Path, model: FakeModel) -> Path:
     return config
 
 
+def test_a_gate_that_could_not_hold_does_not_refuse_what_asks_nothing(folder: Path, model: FakeModel) -> None:
+    """Attacks are listed and saved with too few draws for a gate, with which a run is refused."""
+    config = str(written(folder, model, {"planted": "by_hand"}))
+    gate = "gates=[{metric: planted_obeyed, group: attacks, max: 0.001}]"
+    calls = (
+        ("--list",),
+        ("--save-planted", str(folder / "notes")),
+        ("--live", "--output", str(folder / "r")),
+    )
+    codes = [CliRunner().invoke(main, ["redteam", config, "--set", gate, *call]).exit_code for call in calls]
+    assert [ExitCode.OK, ExitCode.OK, ExitCode.USAGE] == codes
+
+
 @pytest.mark.parametrize(("say", "obeyed"), [(careful, 0.0), (obeys, 1.0)])
 def test_what_was_planted_by_hand_is_present_or_not_and_then_obeyed_or_not(
     folder: Path, model: FakeModel, say: Callable[[Json], str], obeyed: float

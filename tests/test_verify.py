@@ -71,6 +71,13 @@ def test_a_file_that_is_gone_is_told_as_that(run: Path, name: str) -> None:
         assert (2, True) == (one.exit_code, f"{name}.jsonl is gone" in one.output)
 
 
+def test_a_run_without_its_times_holds_and_says_so(run: Path) -> None:
+    """No link stands on meta.json."""
+    (run / "meta.json").unlink()
+    done = CliRunner().invoke(main, ["verify", str(run)])
+    assert (0, True) == (done.exit_code, "note: meta.json is gone" in done.output)
+
+
 def test_a_changed_answer_is_found(run: Path) -> None:
     """An answer edited after the run has another digest, and is not what the model said."""
     line = change(run / "draws.jsonl", lambda _: True, lambda draw: draw.update(answer=draw["answer"] + "!"))

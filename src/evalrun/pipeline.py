@@ -112,7 +112,9 @@ class Pipeline:
             labelled = bool(plan.labels)
             self._outlook = Outlook(gates, plan.metrics, plan.cases, plan.config.draws, labelled=labelled)
         seen = self._outlook.text if self._outlook else str
-        self.progress.start(plan.draws, plan.draws if self.judge else 0, seen)
+        absent = sum(draw.absent for draw in plan.answers.draws.values()) if plan.answers else 0
+        there = plan.draws - absent
+        self.progress.start(there, there if self.judge else 0, seen)
         # A judge slower than the bot must not let answers pile up; when recording it begins after the last.
         answered: asyncio.Queue[Sample | None] = asyncio.Queue(0 if plan.mode == "record" else _WAITING)
         limits = plan.config.judge.limits if plan.config.judge else None
@@ -193,7 +195,8 @@ class Pipeline:
     async def _settle(self, case: Case, drawn: Drawn, answered: asyncio.Queue[Sample | None]) -> None:
         """Count a draw, and score it or hand it to the judge."""
         self._note(case, drawn)
-        self.progress.answered(drawn.draw.error is None or drawn.draw.absent)
+        if not drawn.draw.absent:
+            self.progress.answered(drawn.draw.error is None)
         sample = Sample(
             case=case, draw=drawn.draw, context=drawn.context, system=drawn.system, earlier=drawn.earlier
         )

@@ -108,12 +108,19 @@ def _how(header: RunHeader, meta: Meta) -> str:
     total = sum(header.levels.values())
     recorded = words.recorded_line(header)
     parts = [words.count(total, "answer") + (f", recorded {recorded}" if recorded else "")]
-    made = words.count(meta.calls, "model call")
+    made = f"{words.count(meta.calls, 'model call' if _models_seen(header) else 'call')}"
+    made += "" if _models_seen(header) else " to bot and judge" if header.judge else " to the bot"
     again = f", {meta.retries:,} asked again" if meta.retries else ""
     parts.append(f"{made}{again}, {meta.replayed:,} replayed, {meta.seconds:.1f} s")
     if meta.attempt > 1:
         parts.append(words.attempt_words(meta))
     return "; ".join(parts)
+
+
+def _models_seen(header: RunHeader) -> bool:
+    """Whether the calls that were counted are those of models; of a bot without a tap its own are."""
+    target = header.config.get("target") or {}
+    return target.get("kind") not in ("http", "command", "python") or "{tap}" in str(target)
 
 
 # ---------------------------------------------------------------- what the bot did
