@@ -211,7 +211,7 @@ def test_accept_and_diff(runs: Path) -> None:
     result = call("accept", runs / "old")
     baseline = runs / "configs" / "quality.baseline.jsonl"
     assert 0 == result.exit_code
-    assert f"{baseline}: 130 cases × 1 draws, the first baseline: commit it, " in result.output
+    assert f"{baseline}: 130 cases × 1 draw, the first baseline: commit it, " in result.output
     by_file = call("diff", baseline, runs / "mixed", "--max-drop", "correctly_refused=.05")
     assert 1 == by_file.exit_code
     assert "a baseline keeps no answers" in by_file.output

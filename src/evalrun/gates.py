@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from evalrun import stats
 from evalrun.records import Case, Estimate, Gate, Metric, Verdict
+from evalrun.reports import words
 from evalrun.stats.decision import TOLERANCE
 from evalrun.stats.rate import MIN_CLUSTERS
 from evalrun.summary import documents_of, groups_of
@@ -45,8 +46,9 @@ def infeasible(
         return None if n else (f"no question of group '{gate.group}' can be measured", "drop the gate")
     if n < gate.min_n:
         return (
-            f"group '{gate.group}' has {n} questions that count; a gate needs {gate.min_n}",
-            f"add {gate.min_n - n} questions, or gate on a larger group",
+            f"group '{gate.group}' has {n} {'question that counts' if n == 1 else 'questions that count'}; "
+            f"a gate needs {gate.min_n}",
+            f"add {words.count(gate.min_n - n, 'question')}, or gate on a larger group",
         )
     limit, at_least = threshold(gate)
     if few := _too_few_documents([case for case in members if applies(case)], gate):

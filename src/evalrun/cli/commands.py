@@ -267,6 +267,7 @@ def verify(folder: Path, config: Path | None) -> None:
     """Derive every link of a RUN anew: block, exchange, answer, verdict, score, estimate, gate. Offline."""
     from evalrun.errors import ProvenanceError
     from evalrun.planning import load
+    from evalrun.reports.words import count
     from evalrun.verify import verify_run
 
     if config is not None:
@@ -275,7 +276,7 @@ def verify(folder: Path, config: Path | None) -> None:
     if broken:
         if not counts:
             raise ProvenanceError("\n".join([f"{folder}: not all of the run is there", *broken]))
-        raise ProvenanceError("\n".join([f"{folder}: {len(broken)} links do not hold", *broken]))
+        raise ProvenanceError("\n".join([f"{folder}: {count(len(broken), 'broken link')}", *broken]))
     echo(f"{folder}: every link holds ({counts})")
     if not (folder / "meta.json").is_file():
         echo("note: meta.json is gone: when and how it ran is not known, and reports cannot be made")
@@ -318,6 +319,7 @@ def validate(configs: tuple[Path, ...], probe: bool, overrides: tuple[str, ...])
     """Check each CONFIG, its dataset, rubric and gates; say everything that is wrong at once."""
     from evalrun.errors import InputError, Problem
     from evalrun.planning import load, make_plan
+    from evalrun.reports.words import count
 
     problems: list[Problem] = []
     for path in configs:
@@ -327,7 +329,8 @@ def validate(configs: tuple[Path, ...], probe: bool, overrides: tuple[str, ...])
         except InputError as error:
             problems += error.problems
             continue
-        echo(f"{path}: {len(plan.cases)} cases × {plan.config.draws} draws, {len(plan.config.gates)} gates")
+        asked = f"{count(len(plan.cases), 'case')} × {count(plan.config.draws, 'draw')}"
+        echo(f"{path}: {asked}, {count(len(plan.config.gates), 'gate')}")
         for line in plan.shortfalls:
             echo(f"  note: {line}")
         if probe:

@@ -118,9 +118,10 @@ def accept(folder: Path) -> None:
     """Make RUN the baseline of its config: NAME.baseline.jsonl beside it, outcomes only, no text."""
     from evalrun.baseline import accept as write_baseline
     from evalrun.journal import RunFolder
+    from evalrun.reports.words import count
 
     done = write_baseline(RunFolder(folder))
-    echo(f"{done.path}: {done.cases} cases × {done.draws} draws, {done.told}")
+    echo(f"{done.path}: {count(done.cases, 'case')} × {count(done.draws, 'draw')}, {done.told}")
 
 
 ALL = (ci, plan, diff, accept)
