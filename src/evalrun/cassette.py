@@ -35,6 +35,7 @@ from evalrun.wires import (
     Asked,
     asked,
     bytes_of,
+    charset_of,
     is_generation,
     may_be_generation,
     output_of,
@@ -74,8 +75,8 @@ def addressed(address: Address | None) -> Iterator[None]:
 def without_empty(value: Any) -> Any:
     """``value`` without nulls and empty lists in its mappings: absent and empty ask for the same."""
     if isinstance(value, dict):
-        return {key: without_empty(item) for key, item in value.items() if item is not None and item != []}
-    if isinstance(value, list):
+        return {key: without_empty(item) for key, item in value.items() if item not in (None, [], ())}
+    if isinstance(value, list | tuple):
         return [without_empty(item) for item in value]
     return value
 
@@ -98,7 +99,11 @@ def exchange_key(
     method: str, path: str, body: Any, occurrence: int = 0, ignore: Sequence[re.Pattern[str]] = ()
 ) -> str:
     """Digest of method, path, body and occurrence; the host is no part of it."""
-    return tagged("exchange", [method, path, blanked(without_empty(body), ignore), occurrence])
+    return _key(method, path, without_empty(body), occurrence, ignore)
+
+
+def _key(method: str, path: str, asked: Any, occurrence: int, ignore: Sequence[re.Pattern[str]]) -> str:
+    return tagged("exchange", [method, path, blanked(asked, ignore), occurrence])
 
 
 def has_own_key(line: Exchange, ignore: Sequence[re.Pattern[str]] = ()) -> bool:
@@ -588,17 +593,14 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         Raises:
             RecordingMiss: there is no line and none may be made.
         """
-        raw = await request.aread()
-        body = self.cassette.redaction.of_request(_json_or_text(raw))
+        raw, known = await request.aread(), request.extensions
+        body = without_empty(
+            self.cassette.redaction.of_request(known["json"] if "json" in known else _json_or_text(raw))
+        )
         path = self._path(request)
         address = ADDRESS.get() if self._own or is_generation(path) else None
-        key = exchange_key(
-            request.method,
-            path,
-            body,
-            self._occurrence(address, request.method, path, body),
-            self.cassette.ignore,
-        )
+        occurrence = self._occurrence(address, request.method, path, body)
+        key = _key(request.method, path, body, occurrence, self.cassette.ignore)
         if self.book == "bot":
             return await self._answer(request, path, body, key, address)
         async with self._flights.setdefault(key, asyncio.Lock()):
@@ -613,7 +615,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
 
     def _share(self, method: str, path: str, body: Any, key: str, address: Address | None) -> Exchange:
         """A verdict that several draws share is kept under the smallest of their addresses."""
-        line = self._shared[key].line(self.book, key, method, path, without_empty(body))
+        line = self._shared[key].line(self.book, key, method, path, body)
         kept = address_of(line)
         if address is not None and kept is not None and address < kept and self.cassette.mode != "replay":
             line = line.model_copy(update=address._asdict())
@@ -648,7 +650,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         if address is None or self.book == "judge":
             return 0
         counts = self._occurrences.setdefault(address, {})
-        first = exchange_key(method, path, body, 0, self.cassette.ignore)
+        first = _key(method, path, body, 0, self.cassette.ignore)
         counts[first] = counts.get(first, -1) + 1
         return counts[first]
 
@@ -661,8 +663,9 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         spent.calls += 1
         response = await self._upstream.handle_async_request(request)
         await response.aread()
-        media_type = response.headers.get("content-type", "").partition(";")[0].strip()
-        content = text_of(response.content, media_type, response.encoding or "utf-8")
+        kind, said = response.headers.get("content-type", ""), None
+        media_type = kind.partition(";")[0].strip()
+        content = text_of(response.content, media_type, charset_of(kind))
         if 200 <= response.status_code < 300 and not _only_error(content):
             said = output_of(path, content) if is_generation(path) else None
             if said is not None and not self._own:  # of a bot itself its reply is asked for them
@@ -677,7 +680,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
                     method=request.method,
                     path=path,
                     media_type=media_type,
-                    request=without_empty(body),
+                    request=body,
                     status=response.status_code,
                     reply=content,
                     seconds=round(time.perf_counter() - started, 3),
@@ -685,10 +688,14 @@ class CassetteTransport(httpx.AsyncBaseTransport):
                     adapted=response.extensions.get("adapted", ()),
                 )
             )
+            said = said if line.reply == content else None
             content = line.reply  # who asked reads what a replay reads
             self._note(line, address)
         elif media_type != EVENT_STREAM:  # an error is told, at times only its beginning
             content = without(content, self.cassette.redaction.secrets)
+        if said is not None and kind == media_type and response.content == content.encode():
+            response.extensions["said"] = said  # it need not be read again
+            return response
         headers = {"content-type": media_type or "application/json"}
         if "retry-after" in response.headers:
             headers["retry-after"] = response.headers["retry-after"]
@@ -730,7 +737,7 @@ def _json_or_text(raw: bytes) -> Any:
 
 
 def _only_error(content: str) -> bool:
-    value = _json_or_text(content.encode())
+    value = _json_or_text(content.encode()) if '"error"' in content else None
     return isinstance(value, dict) and set(value) == {"error"}
 
 

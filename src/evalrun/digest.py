@@ -27,7 +27,12 @@ def canonical_json(value: Any) -> str:
     Raises:
         ValueError: the value holds a NaN or an infinity.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _canonical(value)
+
+
+_canonical = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
 
 
 MAX_DEPTH = 100

@@ -48,7 +48,7 @@ class FallbackTransport(httpx.AsyncBaseTransport):
         await request.aread()
         taken = self._taken
         while True:
-            response = await self._inner.handle_async_request(_with(request, taken))
+            response = await self._inner.handle_async_request(_with(request, taken) if taken else request)
             await response.aread()
             remedy = self._for(response, taken)
             if remedy is None:
@@ -72,13 +72,11 @@ class FallbackTransport(httpx.AsyncBaseTransport):
 
 
 def _with(request: httpx.Request, taken: Sequence[Remedy]) -> httpx.Request:
-    """A request of its own: the key or signature that is added below stays out of the recording."""
-    content = request.content
-    if taken:
-        body = json.loads(content)
-        for remedy in taken:
-            body = remedy.change(body)
-        content = json.dumps(body, ensure_ascii=False).encode()
+    """The request with its body made simpler."""
+    body = json.loads(request.content)
+    for remedy in taken:
+        body = remedy.change(body)
+    content = json.dumps(body, ensure_ascii=False).encode()
     headers = {
         name: value
         for name, value in request.headers.items()

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import json
 import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import stamina
+from pydantic_core import to_json
 
 from evalrun.addresses import join_url, shown_url
+from evalrun.digest import utf8
 from evalrun.errors import UnavailableError, UnreachableError
-from evalrun.network import ACCEPTED, Redirected, deadlines, network, proxy_of, unreachable
+from evalrun.network import Redirected, deadlines, network, proxy_of, unreachable
 
 stamina.instrumentation.set_on_retry_hooks(())  # retries are counted in meta.json, not logged
 
@@ -118,13 +120,14 @@ class PacedTransport(httpx.AsyncBaseTransport):
 
     def __init__(self, timeout: float, rate: float | None, inner: httpx.AsyncBaseTransport) -> None:
         self._timeout = timeout
+        self._deadlines = deadlines(timeout)
         self._inner = inner
         self._rate = _rate_limit(rate)
         self._pause = _Pause()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """One request."""
-        request.extensions = {**request.extensions, "timeout": deadlines(self._timeout)}
+        request.extensions = {**request.extensions, "timeout": self._deadlines}
         await self._pause.over()
         async with self._rate:
             await self._pause.over()  # which may have begun while this call waited for its turn
@@ -169,19 +172,29 @@ class RetryTransport(httpx.AsyncBaseTransport):
         """One request and its retries."""
         async with self._slots:
             try:
-                async for attempt in stamina.retry_context(
-                    on=_backoff,
-                    attempts=self._attempts,
-                    timeout=None,
-                    wait_initial=0.2,
-                    wait_max=10.0,
-                    wait_jitter=JITTER,
-                ):
-                    with attempt:
-                        self.retries += attempt.num > 1
-                        return await self._once(request)
+                return await self._once(request)
+            except (Retryable, httpx.TransportError) as error:
+                failed = error  # nearly no call gets here: only these pay for what counts and waits
+            try:
+                return await self._again(request, failed)
             except Retryable as error:
                 return error.response
+
+    async def _again(self, request: httpx.Request, failed: Exception) -> httpx.Response:
+        """What comes after the first attempt, which ``failed``."""
+        async for attempt in stamina.retry_context(
+            on=_backoff,
+            attempts=self._attempts,
+            timeout=None,
+            wait_initial=0.2,
+            wait_max=10.0,
+            wait_jitter=JITTER,
+        ):
+            with attempt:
+                if attempt.num == 1:
+                    raise failed
+                self.retries += 1
+                return await self._once(request)
         raise AssertionError("unreachable")
 
     async def _once(self, request: httpx.Request) -> httpx.Response:
@@ -237,13 +250,8 @@ class Service:
         self.base_url = base_url
         self._launched = launched
         self._transport = RetryTransport(limits, transport or network(base_url, limits.concurrency))
-        self._client = httpx.AsyncClient(
-            transport=self._transport,
-            headers={"accept-encoding": ACCEPTED} | dict(headers or {}),
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            timeout=None,  # the transport keeps the deadlines
-            trust_env=False,
-        )
+        self._headers = httpx.Headers(dict(headers or {}))
+        self._urls: dict[str, httpx.URL] = {}
 
     @property
     def retries(self) -> int:
@@ -258,7 +266,7 @@ class Service:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        await self._transport.aclose()
 
     async def call(
         self, method: str, path: str, body: Any = None, *, watch: Watch | None = None
@@ -269,11 +277,10 @@ class Service:
             UnavailableError: no whole reply; names what was tried.
             UnreachableError: nobody was there to be asked.
         """
-        url = join_url(self.base_url, path)
+        if (url := self._urls.get(path)) is None:
+            url = self._urls[path] = httpx.URL(join_url(self.base_url, path))
         try:
-            extensions = {"watch": watch} if watch else {}
-            request = self._client.build_request(method, url, json=body, extensions=extensions)
-            return await carried(self._transport, request)
+            return await carried(self._transport, json_request(method, url, self._headers, body, watch))
         except httpx.RequestError as error:
             raise self._lost(path, error) from None
 
@@ -293,13 +300,39 @@ class Service:
         return shown_url((path or "/") if self._launched else join_url(self.base_url, path))
 
 
+def json_request(
+    method: str, url: httpx.URL, headers: httpx.Headers, body: Any, watch: Watch | None = None
+) -> httpx.Request:
+    """A request with a JSON body, or with none where ``body`` is None.
+
+    Its ``extensions["json"]`` is that body: who records it need not read it again. Nobody may change it.
+    """
+    if body is None:
+        return httpx.Request(method, url, headers=headers, extensions={"watch": watch} if watch else {})
+    kind = [] if "content-type" in headers else [(b"content-type", b"application/json")]
+    return httpx.Request(
+        method,
+        url,
+        headers=[*headers.raw, *kind],
+        content=_encoded(body),
+        extensions={"json": body, "watch": watch} if watch else {"json": body},
+    )
+
+
+def _encoded(body: Any) -> bytes:
+    """``body`` as JSON, in the order of its keys: a model writes the fields of a schema as they come."""
+    try:
+        return to_json(body)
+    except ValueError:  # half of a character, which is U+FFFD everywhere
+        return utf8(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+
+
 async def carried(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
     """The whole reply to a request, past what a client of httpx does: redirects, cookies, a log line.
 
     Redirects and deadlines belong to the transport, no cookie is kept; the client's way costs as much again.
     """
     response = await transport.handle_async_request(request)
-    response.request = request
     await response.aread()
     return response
 

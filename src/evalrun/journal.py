@@ -141,12 +141,12 @@ class RunFolder:
         """The path of a journal."""
         return self.path / f"{kind}.jsonl"
 
-    def append(self, kind: str, record: Record) -> None:
-        """Append one record to a journal."""
+    def append(self, kind: str, *records: Record) -> None:
+        """Append records to a journal, in one step."""
         if kind not in self._open:
             self.path.mkdir(parents=True, exist_ok=True)
             self._open[kind] = Appender(self.file(kind), self.secrets)
-        self._open[kind].write(record)
+        self._open[kind].write(*records)
 
     def rewrite(self, kind: str, records: Iterable[Record]) -> None:
         """Put a journal in place whole, in one step; what is appended from here on stands behind it."""

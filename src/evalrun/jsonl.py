@@ -239,10 +239,10 @@ class Appender:
         self._file: IO[bytes] = path.open("ab")
         self._synced = time.monotonic()
 
-    def write(self, record: Record) -> None:
-        """Append one record."""
-        line = to_line(record)
-        self._file.write(without(line.decode(), self._secrets).encode() if self._secrets else line)
+    def write(self, *records: Record) -> None:
+        """Append records, a line each."""
+        lines = b"".join(map(to_line, records))
+        self._file.write(without(lines.decode(), self._secrets).encode() if self._secrets else lines)
         self._file.flush()
         now = time.monotonic()
         if now - self._synced >= FSYNC_SECONDS:

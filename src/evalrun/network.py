@@ -10,7 +10,8 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,6 +20,7 @@ import httpx
 from aiohttp.abc import ResolveResult
 from aiohttp.http_exceptions import HttpProcessingError
 from httpx_aiohttp import AiohttpTransport
+from httpx_aiohttp.transport import AiohttpResponseStream, map_aiohttp_exceptions
 
 from evalrun.addresses import is_loopback
 from evalrun.errors import UnavailableError, UserError
@@ -30,7 +32,8 @@ _CONNECT_SECONDS = 10.0
 ACCEPTED = "gzip, deflate"
 """How a reply may be packed: what is asked for, whatever else is installed here."""
 _READABLE = frozenset({"", "identity", "gzip", "deflate"})
-_ENCODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_READ = frozenset({"content-type", "retry-after", "location"})
+"""The headers of a reply that anybody here asks for."""
 
 
 def proxy_of(url: str) -> str | None:
@@ -103,7 +106,10 @@ class _Resolver(aiohttp.ThreadedResolver):
 
 
 class Network(AiohttpTransport):
-    """The transport that really connects. It keeps no cookies: a draw must not know of the one before."""
+    """The transport that really connects. It keeps no cookies: a draw must not know of the one before.
+
+    A reply is read at once, of which httpx-aiohttp would make a stream first: that takes as long as the call.
+    """
 
     def __init__(self, base_url: str, concurrency: int) -> None:
         super().__init__(verify=_trusted(base_url, os.environ), proxy=_proxy(base_url), client=self._session)
@@ -122,7 +128,6 @@ class Network(AiohttpTransport):
             httpx.TransportError: no connection, no whole reply, or what came back is no HTTP.
         """
         await request.aread()
-        request.headers.setdefault("accept-encoding", ACCEPTED)
         for _ in range(MOST_REDIRECTS + 1):
             response = await self._once(request)
             if not response.has_redirect_location:
@@ -132,14 +137,8 @@ class Network(AiohttpTransport):
 
     async def _once(self, request: httpx.Request) -> httpx.Response:
         try:
-            response = await super().handle_async_request(request)
-            try:
-                if unread := _unread(response):
-                    why = f"the reply is packed as '{unread}'; only {ACCEPTED} can be read"
-                    raise httpx.RemoteProtocolError(why)
-                return await _read(response)
-            finally:
-                await response.aclose()
+            with map_aiohttp_exceptions():
+                return await self._asked(request)
         except httpx.TransportError as error:
             if isinstance(error.__cause__, aiohttp.ClientSSLError):
                 raise Untrusted(f"{error.__cause__}; {_HOW_TO_TRUST}") from None
@@ -150,6 +149,36 @@ class Network(AiohttpTransport):
             raise httpx.RemoteProtocolError(f"no HTTP: {error}") from None
         except OSError as error:
             raise httpx.ReadError(str(error)) from None
+
+    async def _asked(self, request: httpx.Request) -> httpx.Response:
+        if not isinstance(self.client, aiohttp.ClientSession):
+            self.client = self._session()
+        reply = await self.client.request(
+            request.method,
+            str(request.url),
+            headers={"accept-encoding": ACCEPTED} | dict(request.headers.multi_items()),
+            data=request.content or None,
+            allow_redirects=False,
+            auto_decompress=False,
+            timeout=_timeout(**request.extensions.get("timeout", {})),
+            proxy=str(self.proxy.url) if self.proxy else None,
+            proxy_auth=aiohttp.BasicAuth(*self.proxy.auth) if self.proxy and self.proxy.auth else None,
+            proxy_headers=self.proxy.headers if self.proxy else None,
+        )
+        async with reply:
+            headers = [(name, text) for name, text in reply.headers.items() if name.lower() in _READ]
+            content = await _read(reply)
+        return httpx.Response(reply.status, headers=headers, content=content, request=request)
+
+
+@lru_cache(maxsize=16)  # a service has one, and each call would make it anew
+def _timeout(
+    connect: float | None = None,
+    read: float | None = None,
+    write: float | None = None,
+    pool: float | None = None,
+) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(sock_connect=connect, sock_read=read, connect=pool)
 
 
 _HOW_TO_TRUST = "a certificate of your own authority is trusted with SSL_CERT_FILE=ca.pem"
@@ -190,28 +219,31 @@ def _proxy(base_url: str) -> httpx.Proxy | None:
     )
 
 
-def _unread(response: httpx.Response) -> str:
-    """How a reply is packed that cannot be unpacked; empty where it can. Nobody takes its bytes for text."""
-    named = response.headers.get("content-encoding", "").lower().split(",")
-    return next((name for one in named if (name := one.strip()) not in _READABLE), "")
+async def _read(reply: aiohttp.ClientResponse) -> bytes:
+    """The body of a reply, read to its end and unpacked; nobody takes packed bytes for text.
 
-
-async def _read(response: httpx.Response) -> httpx.Response:
-    """The reply, read to its end and unpacked."""
+    Raises:
+        httpx.RemoteProtocolError: it is packed in a way that is not read here, or it is too long.
+        httpx.DecodingError: it is not packed as it says.
+    """
+    named = reply.headers.get("content-encoding", "").lower()
+    if unread := next((name for one in named.split(",") if (name := one.strip()) not in _READABLE), ""):
+        raise httpx.RemoteProtocolError(f"the reply is packed as '{unread}'; only {ACCEPTED} can be read")
     parts, size = [], 0
-    async for part in response.aiter_bytes():
+    async for part in _unpacked(reply, named) if named else reply.content.iter_any():
         size += len(part)
         if size > MOST_BYTES:
             raise httpx.RemoteProtocolError(f"a reply of more than {MOST_BYTES >> 20} MiB")
         parts.append(part)
-    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _ENCODED]
-    return httpx.Response(
-        response.status_code,
-        headers=headers,
-        content=b"".join(parts),
-        request=response.request,
-        extensions=response.extensions,
-    )
+    return b"".join(parts)
+
+
+async def _unpacked(reply: aiohttp.ClientResponse, named: str) -> AsyncIterator[bytes]:
+    """The pieces of a packed body, small ones: few bytes may unpack to very many."""
+    stream = AiohttpResponseStream(reply)
+    response = httpx.Response(reply.status, headers={"content-encoding": named}, stream=stream)
+    async for part in response.aiter_bytes():
+        yield part
 
 
 def _redirected(request: httpx.Request, response: httpx.Response) -> httpx.Request:

@@ -275,8 +275,9 @@ class Pipeline:
             self._judges.tried(begun, gone)
 
     def _score(self, sample: Sample, *, per: str) -> None:
-        for scorer in self.plan.scorers:
-            for line in score(scorer, sample, per=per):
-                self.folder.append("scores", line)
-                if self._outlook:
-                    self._outlook.add(line)
+        lines = [line for scorer in self.plan.scorers for line in score(scorer, sample, per=per)]
+        if lines:
+            self.folder.append("scores", *lines)
+        if self._outlook:
+            for line in lines:
+                self._outlook.add(line)

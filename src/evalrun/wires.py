@@ -12,6 +12,8 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from email.message import Message
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -113,6 +115,14 @@ def with_version(base_url: str) -> str:
     root, mark, query = base_url.partition("?")
     base = root.rstrip("/")
     return (base if _VERSION.search(urlsplit(base).path) else f"{base}/v1") + mark + query
+
+
+@lru_cache(maxsize=64)  # a service sends the same one with each reply
+def charset_of(content_type: str) -> str:
+    """The encoding that a ``Content-Type`` names; UTF-8 where it names none."""
+    message = Message()
+    message["content-type"] = content_type
+    return message.get_content_charset() or "utf-8"
 
 
 def text_of(content: bytes, media_type: str, encoding: str = "utf-8") -> str:

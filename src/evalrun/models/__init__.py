@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import httpx
 
 from evalrun.errors import UnavailableError, UserError
-from evalrun.http import carried, lost, reason_of, refusal
+from evalrun.http import carried, json_request, lost, reason_of, refusal
+from evalrun.network import deadlines
 from evalrun.records import Message
 from evalrun.registry import Registry
 from evalrun.wires import output_of
@@ -142,10 +142,9 @@ class OverHttp:
     ) -> None:
         self.name = name
         self.digest = digest
-        self._url = self.url_of(base_url, name)
-        inner = transport or self.upstream(base_url, 4, None)
-        self._transport = inner
-        self._client = httpx.AsyncClient(transport=inner, timeout=timeout, trust_env=False)
+        self._url = httpx.URL(self.url_of(base_url, name))
+        self._transport = transport or self.upstream(base_url, 4, None)
+        self._deadlines = deadlines(timeout)
 
     @staticmethod
     def url_of(base_url: str, name: str) -> str:
@@ -163,19 +162,19 @@ class OverHttp:
         Raises:
             UnavailableError: no connection, a timeout, a status other than 2xx, or another kind of body.
         """
-        request = self._client.build_request("POST", self._url, json=body)
+        request = json_request("POST", self._url, _NO_HEADERS, body)
+        request.extensions["timeout"] = self._deadlines
         return await _asked(self._transport, request, self.name, holds)
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        await self._transport.aclose()
 
 
 async def _asked(
     transport: httpx.AsyncBaseTransport, request: httpx.Request, name: str, holds: str
 ) -> Completion:
-    parts = urlsplit(str(request.url))
-    who = f"judge model '{name}' at {parts.scheme}://{parts.netloc}"
+    who = f"judge model '{name}' at {request.url.scheme}://{request.url.netloc.decode()}"
     try:
         reply = await carried(transport, request)
     except httpx.RequestError as fault:
@@ -186,12 +185,13 @@ async def _asked(
         raise refusal(reply)(
             f"{who} answered {reply.status_code}: {reply.text[:300]}", _HINTS.get(reply.status_code, "")
         )
-    if f'"{holds}"' not in reply.text or not reply.text.lstrip().startswith("{"):
+    if f'"{holds}"'.encode() not in reply.content or not reply.content.lstrip().startswith(b"{"):
         raise UnavailableError(f"{who} sent something that is no chat reply", "is judge.base_url right?")
-    said = output_of(parts.path, reply.text)
+    said = reply.extensions.get("said") or output_of(request.url.path, reply.text)
     return Completion(said.text, said.finish, said.prompt_tokens, said.completion_tokens)
 
 
+_NO_HEADERS = httpx.Headers()
 _HINTS = {
     401: "is the key right, and is it set here?",
     403: "may this key or these credentials use the model?",

@@ -69,7 +69,7 @@ class OpenAIModel(OverHttp):
         shape = {"name": "verdict", "schema": strict(schema), "strict": True}
         body = {
             "model": self.name,
-            "messages": [turn.model_dump() for turn in messages],
+            "messages": [{"role": turn.role, "content": turn.content} for turn in messages],
             "temperature": temperature,
             "seed": seed,
             "max_tokens": max_tokens,

@@ -165,19 +165,19 @@ def _with_kind(kind: str, reason: str) -> str:
 
 
 def _score(sample: Sample, index: int | None, metric: Metric, value: Measured) -> Score:
-    blank = Score(case=sample.case.id, index=index, metric=metric.id, status="not_applicable")
+    case, name = sample.case.id, metric.id
     if value is None:
-        return blank
+        return Score(case=case, index=index, metric=name, status="not_applicable")
     if isinstance(value, Because):
         status: Status = "pass" if value.value else "fail"
-        return blank.model_copy(update={"status": status, "reason": value.why or None})
+        return Score(case=case, index=index, metric=name, status=status, reason=value.why or None)
     if isinstance(value, bool):
-        return blank.model_copy(update={"status": "pass" if value else "fail"})
+        return Score(case=case, index=index, metric=name, status="pass" if value else "fail")
     if not math.isfinite(value):
         return _missing(sample, index, metric, f"scorer: {value} is no score")
     if metric.kind != "quantity" and not 0 <= value <= 1:
         return _missing(sample, index, metric, f"scorer: {value} is outside 0 to 1")
-    return blank.model_copy(update={"status": "number", "value": float(value)})
+    return Score(case=case, index=index, metric=name, status="number", value=float(value))
 
 
 def _missing(sample: Sample, index: int | None, metric: Metric, reason: str) -> Score:

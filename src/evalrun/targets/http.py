@@ -19,7 +19,7 @@ from evalrun.records import Case, Context, Reply
 from evalrun.redaction import HIDDEN, SECRET_NAME, secrets_of, without
 from evalrun.targets import TARGETS, Setting, Target
 from evalrun.targets.wire import BotOptions, Reading, body_values, filled, slot_faults, values_of
-from evalrun.wires import text_of
+from evalrun.wires import charset_of, text_of
 
 
 class HttpOptions(BotOptions):
@@ -94,8 +94,9 @@ class Http(Target):
         """One request, one answer."""
         body = filled(self._options.body, values_of(case, seed))
         response = await self._service.call(self._options.method, self._options.path, body, watch=watch)
-        media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        said = text_of(response.content, "", response.encoding or "utf-8")
+        kind = response.headers.get("content-type", "")
+        media_type = kind.partition(";")[0].strip().lower()
+        said = text_of(response.content, "", charset_of(kind))
         text = without(said, self._secrets)
         check_status(response, text, self._service.shown(self._options.path))
         return self._reading.reply(*body_values(text, media_type))
