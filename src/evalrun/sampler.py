@@ -158,7 +158,7 @@ class Sampler:
         """One turn: what is retrieved for it, what the bot says, what proves it."""
         empty = Draw(case=case.id, index=address.draw, seed=self._seeds.of[address])
         context: Context | None = None
-        calls = self._tap.calls if self._tap else 0
+        calls = self._tap.heard if self._tap else 0
 
         def failed(reason: str, *, broken: bool = False, unreachable: bool = False) -> Drawn:
             # Turns, and the draws of some bots, have contexts of their own: the draw must say which this was.
@@ -187,7 +187,7 @@ class Sampler:
         """Whether nobody was there, neither a model nor a bot; one that has called its model is there."""
         if self._tap is not None and self._tap.upstream_gone:
             return True
-        heard = self._tap is not None and self._tap.calls > calls
+        heard = self._tap is not None and self._tap.heard > calls
         return isinstance(error, UnreachableError) and not heard
 
     async def _answered(self, case: Case, empty: Draw, sent: Context | None, address: Address) -> Drawn:

@@ -73,8 +73,7 @@ class Tap:
         self._missed: dict[Address | None, RecordingMiss | Unstorable] = {}
         self.upstream_gone = False
         """Whether nobody was there at the last call that went upstream."""
-        self.calls = 0
-        """How many calls came from the bot: one that calls is there."""
+        self._calls = 0
         self._transport = CassetteTransport(
             cassette,
             "bot",
@@ -114,6 +113,11 @@ class Tap:
     def begin(self, address: Address) -> None:
         """A new attempt of a draw starts: what was seen of it before proves nothing."""
         self._transport.begin(address)
+
+    @property
+    def heard(self) -> int:
+        """How many calls came, those refused among them: a bot that calls is there."""
+        return self._calls + self.refused
 
     def seen(self, address: Address) -> tuple[Exchange, ...]:
         """The model calls of a draw's last attempt, in order; forgets them."""
@@ -157,7 +161,7 @@ class Tap:
             self.refused += 1
             return web.json_response({"error": "this call brings no token of the tap"}, status=403)
         path, headers = allowed
-        self.calls += 1
+        self._calls += 1
         raw = await request.read()
         address = self._address(path.partition("?")[0], raw)
         inner = httpx.Request(
