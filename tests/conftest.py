@@ -18,8 +18,10 @@ from fakes.project import Project
 
 # Commands are shown as this process was started; what tests expect does not depend on who started them.
 os.environ.pop("UV_RUN_RECURSION_DEPTH", None)
-# A job in the background ignores Ctrl-C, and so would every program that it starts.
+# A job in the background ignores Ctrl-C, one under nohup its terminal's end, and so would all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 settings.register_profile("reproducible", deadline=None, derandomize=True)
 settings.register_profile(
