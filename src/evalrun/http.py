@@ -40,6 +40,7 @@ PAUSE = 1.0
 JITTER = 1.0
 """Seconds over which those are spread who wait for the same moment."""
 _REASON = 300
+JSON = {"content-type": "application/json"}
 MISS_HEADER = "x-evalrun-miss"
 
 
@@ -250,7 +251,8 @@ class Service:
         self.base_url = base_url
         self._launched = launched
         self._transport = RetryTransport(limits, transport or network(base_url, limits.concurrency))
-        self._headers = httpx.Headers(dict(headers or {}))
+        self._headers = httpx.Headers(JSON)
+        self._headers.update(headers)
         self._urls: dict[str, httpx.URL] = {}
 
     @property
@@ -303,20 +305,16 @@ class Service:
 def json_request(
     method: str, url: httpx.URL, headers: httpx.Headers, body: Any, watch: Watch | None = None
 ) -> httpx.Request:
-    """A request with a JSON body, or with none where ``body`` is None.
+    """A request with a JSON body, or with none where ``body`` is None; ``headers`` say that it is JSON.
 
     Its ``extensions["json"]`` is that body: who records it need not read it again. Nobody may change it.
     """
+    watched = {"watch": watch} if watch else {}
     if body is None:
-        return httpx.Request(method, url, headers=headers, extensions={"watch": watch} if watch else {})
-    kind = [] if "content-type" in headers else [(b"content-type", b"application/json")]
-    return httpx.Request(
-        method,
-        url,
-        headers=[*headers.raw, *kind],
-        content=_encoded(body),
-        extensions={"json": body, "watch": watch} if watch else {"json": body},
-    )
+        return httpx.Request(method, url, headers=headers, extensions=watched)
+    # A stream of one piece: content would have httpx look up and add headers that the network adds itself.
+    stream, extensions = httpx.ByteStream(_encoded(body)), {"json": body, **watched}
+    return httpx.Request(method, url, headers=headers, stream=stream, extensions=extensions)
 
 
 def _encoded(body: Any) -> bytes:

@@ -16,7 +16,7 @@ from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -236,14 +236,15 @@ class Appender:
         self._secrets = secrets
         if torn := torn_bytes(path):
             os.truncate(path, path.stat().st_size - torn)
-        self._file: IO[bytes] = path.open("ab")
+        self._file = path.open("ab", buffering=0)
         self._synced = time.monotonic()
 
     def write(self, *records: Record) -> None:
         """Append records, a line each."""
         lines = b"".join(map(to_line, records))
-        self._file.write(without(lines.decode(), self._secrets).encode() if self._secrets else lines)
-        self._file.flush()
+        rest = memoryview(without(lines.decode(), self._secrets).encode() if self._secrets else lines)
+        while rest:
+            rest = rest[self._file.write(rest) :]
         now = time.monotonic()
         if now - self._synced >= FSYNC_SECONDS:
             os.fsync(self._file.fileno())
@@ -252,6 +253,5 @@ class Appender:
     def close(self) -> None:
         """Sync and close."""
         if not self._file.closed:
-            self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()

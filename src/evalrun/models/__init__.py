@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import httpx
 
 from evalrun.errors import UnavailableError, UserError
-from evalrun.http import carried, json_request, lost, reason_of, refusal
+from evalrun.http import JSON, carried, json_request, lost, reason_of, refusal
 from evalrun.network import deadlines
 from evalrun.records import Message
 from evalrun.registry import Registry
@@ -162,7 +162,7 @@ class OverHttp:
         Raises:
             UnavailableError: no connection, a timeout, a status other than 2xx, or another kind of body.
         """
-        request = json_request("POST", self._url, _NO_HEADERS, body)
+        request = json_request("POST", self._url, _HEADERS, body)
         request.extensions["timeout"] = self._deadlines
         return await _asked(self._transport, request, self.name, holds)
 
@@ -191,7 +191,7 @@ async def _asked(
     return Completion(said.text, said.finish, said.prompt_tokens, said.completion_tokens)
 
 
-_NO_HEADERS = httpx.Headers()
+_HEADERS = httpx.Headers(JSON)
 _HINTS = {
     401: "is the key right, and is it set here?",
     403: "may this key or these credentials use the model?",
