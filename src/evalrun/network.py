@@ -10,7 +10,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -32,8 +32,8 @@ _CONNECT_SECONDS = 10.0
 ACCEPTED = "gzip, deflate"
 """How a reply may be packed: what is asked for, whatever else is installed here."""
 _READABLE = frozenset({"", "identity", "gzip", "deflate"})
-_READ = frozenset({"content-type", "retry-after", "location"})
-"""The headers of a reply that anybody here asks for."""
+_READ = frozenset({b"content-type", b"retry-after", b"location"})
+"""The headers of a reply that anybody here asks for; its length is that of the body unpacked."""
 
 
 def proxy_of(url: str) -> str | None:
@@ -105,6 +105,27 @@ class _Resolver(aiohttp.ThreadedResolver):
         ]
 
 
+class Whole(httpx.Response):
+    """A reply of which every byte is here. One made of ``content`` would be read as a stream first."""
+
+    def __init__(
+        self, status: int, headers: Sequence[tuple[bytes, bytes]], content: bytes, request: httpx.Request
+    ) -> None:
+        length = (b"content-length", str(len(content)).encode())
+        stream = httpx.ByteStream(content)
+        super().__init__(status, headers=[*headers, length], stream=stream, request=request)
+        self._whole = content
+
+    @property
+    def content(self) -> bytes:
+        """The body."""
+        return self._whole
+
+    async def aread(self) -> bytes:
+        """The body."""
+        return self._whole
+
+
 class Network(AiohttpTransport):
     """The transport that really connects. It keeps no cookies: a draw must not know of the one before.
 
@@ -166,9 +187,8 @@ class Network(AiohttpTransport):
             proxy_headers=self.proxy.headers if self.proxy else None,
         )
         async with reply:
-            headers = [(name, text) for name, text in reply.headers.items() if name.lower() in _READ]
-            content = await _read(reply)
-        return httpx.Response(reply.status, headers=headers, content=content, request=request)
+            headers = [pair for pair in reply.raw_headers if pair[0].lower() in _READ]
+            return Whole(reply.status, headers, await _read(reply), request)
 
 
 @lru_cache(maxsize=16)  # a service has one, and each call would make it anew
@@ -226,7 +246,7 @@ async def _read(reply: aiohttp.ClientResponse) -> bytes:
         httpx.RemoteProtocolError: it is packed in a way that is not read here, or it is too long.
         httpx.DecodingError: it is not packed as it says.
     """
-    named = reply.headers.get("content-encoding", "").lower()
+    named = ",".join(reply.headers.getall("content-encoding", ())).lower()
     if unread := next((name for one in named.split(",") if (name := one.strip()) not in _READABLE), ""):
         raise httpx.RemoteProtocolError(f"the reply is packed as '{unread}'; only {ACCEPTED} can be read")
     parts, size = [], 0
