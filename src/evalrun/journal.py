@@ -18,12 +18,12 @@ from pydantic_core import from_json
 from evalrun.errors import UserError
 from evalrun.jsonl import (
     Appender,
+    journal_line,
     packed_path,
     pretty_json,
     raw_lines,
     read_lines,
     sorted_lines,
-    to_line,
     torn_bytes,
     write_atomically,
     write_lines,
@@ -152,7 +152,7 @@ class RunFolder:
         """Put a journal in place whole, in one step; what is appended from here on stands behind it."""
         if kind in self._open:
             self._open.pop(kind).close()
-        write_lines(self.file(kind), map(to_line, records))
+        write_lines(self.file(kind), map(journal_line, records))
 
     def begin(self, begun: Begun) -> None:
         """Write ``resume.json``: from here on the run can be gone on with."""

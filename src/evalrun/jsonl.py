@@ -36,8 +36,16 @@ _CHANGED = "the file was changed after the run; run again"
 
 
 def to_line(record: Record) -> bytes:
-    """One line of a journal, without fields that are at their default."""
+    """One line of a file that is kept: canonical JSON, without fields that are at their default."""
     return utf8(canonical_json(record.model_dump(mode="json", exclude_defaults=True))) + b"\n"
+
+
+def journal_line(record: Record) -> bytes:
+    """One line of a journal: as :func:`to_line`, but in the order of the record, at a third of the cost."""
+    try:
+        return record.model_dump_json(exclude_defaults=True).encode() + b"\n"
+    except ValueError:  # half of a character, which is U+FFFD everywhere
+        return to_line(record)
 
 
 def whole_lines(path: Path) -> tuple[list[bytes], int]:
@@ -241,7 +249,7 @@ class Appender:
 
     def write(self, *records: Record) -> None:
         """Append records, a line each."""
-        lines = b"".join(map(to_line, records))
+        lines = b"".join(map(journal_line, records))
         rest = memoryview(without(lines.decode(), self._secrets).encode() if self._secrets else lines)
         while rest:
             rest = rest[self._file.write(rest) :]
