@@ -73,9 +73,12 @@ def addressed(address: Address | None) -> Iterator[None]:
 
 
 def without_empty(value: Any) -> Any:
-    """``value`` without nulls and empty lists in its mappings: absent and empty ask for the same."""
+    """``value`` without nulls and empty lists in its mappings: absent and empty ask for the same.
+
+    Its keys are in order, as they are in a line that was stored.
+    """
     if isinstance(value, dict):
-        return {key: without_empty(item) for key, item in value.items() if item not in (None, [], ())}
+        return {key: without_empty(value[key]) for key in sorted(value) if value[key] not in (None, [], ())}
     if isinstance(value, list | tuple):
         return [without_empty(item) for item in value]
     return value
