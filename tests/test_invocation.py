@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
+from evalrun.cli import COMMANDS as COMMAND_LINES
 from evalrun.cli import main
 from evalrun.invocation import COMMANDS, as_started
 
@@ -31,3 +34,14 @@ def test_uv_run_stands_before_commands_where_it_started_this_one(
     assert text == as_started(text)
     monkeypatch.setenv("UV_RUN_RECURSION_DEPTH", "1")
     assert shown == as_started(text)
+
+
+def test_the_list_of_commands_is_that_of_their_modules() -> None:
+    """Help shows a line a command without importing any; each stands in the module that the list names."""
+    modules = {module for module, _ in COMMAND_LINES.values()}
+    there = [command.name for name in modules for command in import_module(f"evalrun.cli.{name}").ALL]
+    assert sorted(COMMAND_LINES) == sorted(there)
+    assert {name: main.commands[name].short_help for name in main.commands} == {
+        name: line for name, (_, line) in COMMAND_LINES.items()
+    }
+    assert 68 >= max(len(line) for _, line in COMMAND_LINES.values())  # 80 columns cut none
