@@ -893,3 +893,15 @@ def test_any_values_are_read_or_refused(
     except InputError as fault:
         found = fault.problems
     assert isinstance(found, RunConfig) or found
+
+
+@pytest.mark.parametrize("name", ["q.jsonl", "q.csv", "q.tsv", "q.jsonl.gz"])
+def test_a_dataset_is_no_config(tmp_path: Path, name: str) -> None:
+    """It is told so in a line, not by what a YAML parser makes of it."""
+    path = tmp_path / name
+    path.write_bytes(b'{"id": "a", "question": "Where?"}\\n{"id": "b", "question": "When?"}\\n')
+    with pytest.raises(InputError) as told:
+        load_config(path)
+    assert [f"{path}: a file of questions or answers, and no config"] == [
+        f"{problem.where}: {problem.message}" for problem in told.value.problems
+    ]

@@ -368,3 +368,12 @@ def test_retrieval_of_a_log_is_scored_where_it_has_ids(tmp_path: Path) -> None:
     assert ExitCode.OK == done.code, done.text
     assert [0.5] * 3 == [one.value for one in done.scores("mrr")]
     assert [1.0] * 3 == [one.value for one in done.scores("recall@5")]
+
+
+def test_a_config_is_no_file_of_answers(tmp_path: Path) -> None:
+    """One line says so, and where a config belongs."""
+    path = tmp_path / "a.yaml"
+    path.write_text("name: a\\ndataset: a.jsonl\\n", encoding="utf-8")
+    with pytest.raises(InputError) as told:
+        read_answers(path, {})
+    assert ["a config, and no answers"] == [problem.message for problem in told.value.problems]

@@ -156,6 +156,13 @@ async def test_localhost_without_a_server_names_what_was_tried() -> None:
     assert "127.0.0.1" in caught.value.message
 
 
+async def test_a_connection_that_is_refused_is_told_in_plain_words() -> None:
+    """Where nobody was and what the machine says, and nothing of how it was tried."""
+    url = await nobody()
+    error = await failing(url)
+    assert error.message.endswith(f": no connection to {url.removeprefix('http://')}: Connection refused")
+
+
 async def test_no_cookie_goes_from_one_draw_to_the_next() -> None:
     """A bot that keeps its conversations by cookie gets a new one with each call."""
     got: list[str | None] = []

@@ -30,6 +30,9 @@ __all__ = ["RunConfig", "check_gates", "ks_too_large", "load_config"]
 OptionsOf = Callable[[str], type[BaseModel]]
 
 
+_OF_QUESTIONS = (".jsonl", ".csv", ".tsv", ".jsonl.gz", ".csv.gz", ".tsv.gz")
+
+
 def load_config(
     path: Path,
     overrides: Sequence[str] = (),
@@ -46,6 +49,9 @@ def load_config(
     Raises:
         InputError: every problem found, each with ``file:line:col`` or the ``--set`` it comes from.
     """
+    if path.name.endswith(_OF_QUESTIONS):
+        hint = "name its config; one without any begins with: evalrun init"
+        raise InputError([Problem(str(path), "a file of questions or answers, and no config", hint)])
     env = os.environ if env is None else env
     document = read_yaml(path, env)
     for override in overrides:

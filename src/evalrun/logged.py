@@ -305,6 +305,9 @@ def read_answers(path: Path, columns: Mapping[str, str], *, apart: bool = False)
         InputError: everything that is wrong with the file.
         UserError: rows that have ids are to stay apart.
     """
+    if path.suffix in (".yaml", ".yml"):
+        hint = f"evalrun score RUN --config {path}, or name a file of logged answers"
+        raise InputError([Problem(str(path), "a config, and no answers", hint)])
     data = read_bytes(path)
     problems: list[Problem] = []
     entries_of = _csv_entries if is_table(path) else _json_entries

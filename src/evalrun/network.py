@@ -165,6 +165,8 @@ class Network(AiohttpTransport):
                 raise Untrusted(f"{error.__cause__}; {_HOW_TO_TRUST}") from None
             if isinstance(error.__cause__, aiohttp.ServerDisconnectedError):  # its text is the reply so far
                 raise httpx.ReadError("the server disconnected") from None
+            if isinstance(error.__cause__, aiohttp.ClientConnectorError):
+                raise type(error)(_why_no_connection(error.__cause__)) from None
             raise
         except (aiohttp.ClientError, HttpProcessingError, httpx.DecodingError) as error:
             raise httpx.RemoteProtocolError(f"no HTTP: {error}") from None
@@ -189,6 +191,14 @@ class Network(AiohttpTransport):
         async with reply:
             headers = [pair for pair in reply.raw_headers if pair[0].lower() in _READ]
             return Whole(reply.status, headers, await _read(reply), request)
+
+
+def _why_no_connection(error: aiohttp.ClientConnectorError) -> str:
+    """Where nobody was, and what the machine says of it, without the words of those who tried."""
+    said = error.os_error
+    known = os.strerror(said.errno) if said.errno and said.errno > 0 else said.strerror
+    both = " (127.0.0.1 and ::1)" if error.host == "localhost" else ""
+    return f"no connection to {error.host}:{error.port}{both}: {known or said}"
 
 
 @lru_cache(maxsize=16)  # a service has one, and each call would make it anew
