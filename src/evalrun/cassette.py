@@ -78,7 +78,11 @@ def without_empty(value: Any) -> Any:
     Its keys are in order, as they are in a line that was stored.
     """
     if isinstance(value, dict):
-        return {key: without_empty(value[key]) for key in sorted(value) if value[key] not in (None, [], ())}
+        return {
+            key: without_empty(item) if isinstance(item, dict | list | tuple) else item
+            for key in sorted(value)
+            if (item := value[key]) not in (None, [], ())
+        }
     if isinstance(value, list | tuple):
         return [without_empty(item) for item in value]
     return value

@@ -314,7 +314,9 @@ def json_request(
         return httpx.Request(method, url, headers=headers, extensions=watched)
     # A stream of one piece: content would have httpx look up and add headers that the network adds itself.
     stream, extensions = httpx.ByteStream(_encoded(body)), {"json": body, **watched}
-    return httpx.Request(method, url, headers=headers, stream=stream, extensions=extensions)
+    request = httpx.Request(method, url, headers=headers, stream=stream, extensions=extensions)
+    request.read()  # at once: whoever passes it on would read it piece by piece
+    return request
 
 
 def _encoded(body: Any) -> bytes:

@@ -151,7 +151,7 @@ class Network(AiohttpTransport):
         await request.aread()
         for _ in range(MOST_REDIRECTS + 1):
             response = await self._once(request)
-            if not response.has_redirect_location:
+            if response.is_success or not response.has_redirect_location:
                 return response
             request = _redirected(request, response)
         raise Redirected(f"more than {MOST_REDIRECTS} redirects, the last one to {request.url.path}")

@@ -125,3 +125,21 @@ def test_one_slip_in_six_is_allowed_and_two_are_not(before: list[str], after: li
     text = " ".join([*before, *said, *after])
     assert holds_quote(text, " ".join(slip))
     assert not holds_quote(" ".join(said), " ".join(other))
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "stands"),
+    [
+        ("I ran 3.5 km", "5 km", False),
+        ("I ran 3.5 km", "3.5 km.", True),
+        ("version 1.5", "version 1", False),
+        ("version 1. Then", "version 1", True),
+        ("a footnote", "foot", False),
+        ("foot, then note", "foot, then note", True),
+    ],
+)
+def test_what_stands_there_letter_by_letter_begins_and_ends_at_words(
+    text: str, quote: str, stands: bool
+) -> None:
+    """A part of a word or of a number is no quote."""
+    assert stands == holds_quote(text, quote)

@@ -34,11 +34,12 @@ def holds_quote(text: str, quote: str) -> bool:
     Of the others one in :data:`SLACK` may be another, or be missing or added; numbers and negations may not.
     An empty quote stands nowhere.
     """
-    pieces = [found for piece in folded(quote).split(_ELLIPSIS) if (found := _words(piece))]
-    heavy, known = [_content(piece) for piece in pieces], _folded(text)
+    asked, known = folded(quote), _folded(text)
+    pieces = [found for piece in asked.split(_ELLIPSIS) if (found := _words(piece))]
+    heavy = [_content(piece) for piece in pieces]
     if not pieces or any(_lacks(known, piece) > len(piece) // SLACK for piece in heavy):
         return False
-    if _in_order(_row(_words(text)), pieces):
+    if _stands_whole(known, asked) or _in_order(_row(_words(text)), pieces):
         return True
     return all(heavy) and _stand(_content(_words(text)), heavy)
 
@@ -108,6 +109,18 @@ def _words_of(text: str) -> tuple[str, ...]:
     """The words of a folded text, which it would change to fold once more."""
     words = _WORD.findall(text)
     return tuple([bare for word in words if (bare := word.strip("'"))] if "'" in text else words)
+
+
+def _stands_whole(known: str, asked: str) -> bool:
+    """Whether ``asked`` stands in a folded text as it is, from the beginning of a word to the end of one.
+
+    So does nearly every quote, and the text need not be taken apart for it.
+    """
+    start = known.find(asked)
+    if start < 0 or _ELLIPSIS in asked:
+        return False
+    before, after = known[start - 1 : start] if start else "", known[start + len(asked) :][:2]
+    return not before.strip() and (not after.lstrip(".,;:!?") or after.lstrip(".,;:!?")[0].isspace())
 
 
 def _content(words: Iterable[str]) -> list[str]:
