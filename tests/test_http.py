@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import time
+from collections import Counter
+from collections.abc import Collection
 
 import httpx
 import pytest
 from aiohttp import web
 
 from evalrun.errors import UnavailableError, UnreachableError
-from evalrun.http import Limits, Service, Watch, retry_after
+from evalrun.http import TOGETHER, Limits, RetryTransport, Service, Watch, retry_after
 from fakes.servers import Json, scripted, serving
 from known import json_of, known
 
@@ -326,3 +328,43 @@ async def test_a_503_is_the_affair_of_one_call() -> None:
         await bot.call("POST", "/", {"name": "other"})
         assert at["other"] - at["slow"] < 0.9
         assert 200 == (await slow).status_code
+
+
+class AtOnce(httpx.AsyncBaseTransport):
+    """Has a reply to every request at hand."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """An empty one."""
+        return httpx.Response(200, request=request)
+
+
+async def rounds_of(calls: int, cancelled: Collection[int] = ()) -> list[int]:
+    """In which round of the event loop each of so many calls went on with its reply."""
+    transport, now, seen = RetryTransport(Limits(concurrency=calls), AtOnce()), 0, list[int]()
+
+    async def one() -> None:
+        await transport.handle_async_request(httpx.Request("GET", "http://bot"))
+        seen.append(now)
+
+    tasks = [asyncio.create_task(one()) for _ in range(calls)]
+    while not all(task.done() for task in tasks):
+        now += 1
+        await asyncio.sleep(0)
+        if now == 1:
+            for number in cancelled:
+                tasks[number].cancel()
+    return seen
+
+
+async def test_of_replies_that_come_together_a_few_are_gone_on_with_at_a_time() -> None:
+    """Between them the network has its turn; nobody waits for longer than that takes."""
+    seen = await rounds_of(20)
+    assert seen == sorted(seen)
+    assert TOGETHER == max(Counter(seen).values())
+    assert 20 == len(seen)
+    assert -(-20 // TOGETHER) + 1 >= seen[-1] - seen[0]
+
+
+async def test_who_waits_for_a_turn_and_is_gone_takes_none() -> None:
+    """The others go on."""
+    assert 16 == len(await rounds_of(20, cancelled=(4, 5, 6, 19)))

@@ -12,6 +12,7 @@ import email.utils
 import json
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ JITTER = 1.0
 """Seconds over which those are spread who wait for the same moment."""
 _REASON = 300
 JSON = {"content-type": "application/json"}
+TOGETHER = 3
+"""Replies of one service that are gone on with in one round of the event loop."""
 MISS_HEADER = "x-evalrun-miss"
 
 
@@ -152,6 +155,40 @@ class PacedTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+class _Turns:
+    """Lets a few callers go on in each round of the event loop.
+
+    What is made of a reply takes a millisecond. Where many come at once, all of them in one round would keep
+    every request that is ready, and every other reply, waiting for as many milliseconds.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._left = TOGETHER
+
+    async def mine(self) -> None:
+        """Wait for a turn."""
+        loop = asyncio.get_running_loop()
+        if self._left == TOGETHER:
+            loop.call_soon(self._next, loop)
+        if self._left:
+            self._left -= 1
+            return
+        turn = loop.create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._left = TOGETHER
+        while self._waiting and self._left:
+            turn = self._waiting.popleft()
+            if not turn.done():  # else who waited is gone
+                turn.set_result(None)
+                self._left -= 1
+        if self._left < TOGETHER:
+            loop.call_soon(self._next, loop)
+
+
 class RetryTransport(httpx.AsyncBaseTransport):
     """Asks within a service's limits, and again on 408, 425, 429, 5xx and broken connections.
 
@@ -168,9 +205,15 @@ class RetryTransport(httpx.AsyncBaseTransport):
         self._attempts = limits.retries + 1
         self._paced = PacedTransport(limits.timeout, limits.rate, inner)
         self._slots = asyncio.Semaphore(limits.concurrency)
+        self._turns = _Turns()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """One request and its retries."""
+        response = await self._asked(request)
+        await self._turns.mine()
+        return response
+
+    async def _asked(self, request: httpx.Request) -> httpx.Response:
         async with self._slots:
             try:
                 return await self._once(request)
