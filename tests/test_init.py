@@ -109,6 +109,7 @@ def test_answers_that_make_no_config_leave_nothing_behind(tmp_path: Path) -> Non
     ("args", "said"),
     [
         ((), "--target is missing"),
+        (("--url", "http://127.0.0.1:1"), "127.0.0.1:1"),
         (("--target", "http"), "--url is missing"),
         (("--target", "http", "--url", "http://127.0.0.1:1"), "127.0.0.1:1"),
         (("--target", "http", "--url", "http://127.0.0.1:1"), "start the bot"),

@@ -109,3 +109,9 @@ async def test_a_bot_that_takes_nothing_is_an_error(status: int, text: str, said
     async with serving(handle) as url:
         with pytest.raises(UnavailableError, match=said):
             await probe(url, {}, [json.loads('{"q": "{question}"}')])
+
+
+def test_a_blank_text_is_no_answer() -> None:
+    """A bot that says nothing shows nowhere where its answer would be."""
+    assert "source" == answer_in({"answer": " \n", "source": "a"})
+    assert answer_in({"answer": ""}) is None

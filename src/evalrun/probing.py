@@ -134,7 +134,11 @@ def answer_in(reply: Any) -> str | None:
     """JMESPath of what looks most like the answer: by name, else the longest text outside of lists."""
     if isinstance(reply, str):
         return "@"
-    found = [(path, text) for path, text in _leaves(reply) if isinstance(text, str) and text != ASKED]
+    found = [
+        (path, text)
+        for path, text in _leaves(reply)
+        if isinstance(text, str) and text.strip() and text != ASKED
+    ]
     plain = [pair for pair in found if not any(isinstance(part, int) for part in pair[0])]
     first = [pair for pair in found if all(part == 0 for part in pair[0] if isinstance(part, int))]
     named = [pair for pair in plain if _rank(pair[0]) < len(ANSWERS)]

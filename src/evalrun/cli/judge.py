@@ -115,13 +115,14 @@ def _save(path: Path, run: RunFolder, labels: Labels, rater: str) -> None:
     from evalrun.certificate import carried
     from evalrun.errors import UserError
     from evalrun.jsonl import to_line, write_atomically
+    from evalrun.reports.words import count
 
     lines = carried(run, labels, rater)
     try:
         write_atomically(path, b"".join(to_line(line) for line in lines))
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}", "name another file") from None
-    echo(f"{len(lines) - 1} labels with verdicts: {path}", err=True)
+    echo(f"{count(len(lines) - 1, 'label')} with verdicts: {path}", err=True)
 
 
 def _labels_of(folder: Path | None, dimension: str) -> Path | None:

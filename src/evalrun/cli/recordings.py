@@ -85,20 +85,21 @@ def stats(config: Path, as_json: bool) -> None:
     from evalrun.planning import load
     from evalrun.recordings import Recording, stats_of
     from evalrun.reports.screen import print_record
-    from evalrun.reports.words import visible
+    from evalrun.reports.words import count, visible
 
     found = stats_of(Recording.of(load(config)))
     if as_json:
         print_record(found, sys.stdout)
         return
     for one in found.books:
-        echo(f"{one.book:<5}  {one.lines} lines, {one.bytes / 1024:,.0f} KiB")
+        echo(f"{one.book:<5}  {count(one.lines, 'line')}, {one.bytes / 1024:,.0f} KiB")
         if not one.draws:
             continue
         tokens = "not counted"
         if one.prompt_tokens is not None:
             tokens = f"{one.prompt_tokens:,} read, {one.completion_tokens or 0:,} written"
-        echo(f"       {one.cases} questions, {one.draws} draws; {visible(', '.join(one.models))}")
+        asked = f"{count(one.cases, 'question')}, {count(one.draws, 'draw')}"
+        echo(f"       {asked}; {visible(', '.join(one.models))}")
         echo(f"       tokens {tokens}; {one.seconds:,.0f} s of the model")
         if one.recorded:
             echo(f"       recorded {visible(' to '.join(dict.fromkeys(one.recorded)))}")
@@ -115,14 +116,14 @@ def verify_(config: Path) -> None:
     from evalrun.errors import ProvenanceError
     from evalrun.planning import load
     from evalrun.recordings import Recording, faults_of, keys_of, redactions_of
-    from evalrun.reports.words import visible
+    from evalrun.reports.words import count, visible
 
     recording = Recording.of(load(config))
     if faults := faults_of(recording):
-        head = f"{recording.path}: {len(faults)} faults"
+        head = f"{recording.path}: {count(len(faults), 'fault')}"
         raise ProvenanceError("\n".join([head, *map(visible, faults)]), "record again: --record-missing")
-    count = sum(len(recording.lines(book)) for book in BOOKS)
-    echo(f"{recording.path}: every line is as it was recorded ({count} lines)")
+    total = sum(len(recording.lines(book)) for book in BOOKS)
+    echo(f"{recording.path}: every line is as it was recorded ({count(total, 'line')})")
     lines, places, asked = redactions_of(recording)
     if recording.redaction.patterns or lines:
         echo(f"{lines} replies are redacted, in {places} places")

@@ -45,7 +45,7 @@ _REQUEST = 'write it like --request \'{"question": "{question}"}\''
 
 @click.command()
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
-@click.option("--target", "kind", type=click.Choice(_KINDS), help="What kind of bot it is.")
+@click.option("--target", "kind", type=click.Choice(_KINDS), help="What kind of bot it is; with --url http.")
 @click.option("--url", help="http, openai, ragbot: its address. A bot behind http is asked one question.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help='http: as "X-Key=${BOT_KEY}".')
 @click.option("--request", metavar="JSON", help='What it takes: \'{"question": "{question}"}\'.')
@@ -103,7 +103,8 @@ def init(
         "command": _words(program or ""),
         "function": function,
     }
-    chosen = kind or cast("Kind", _ask("--target", "What kind of bot is it", _KINDS[0], _KINDS))
+    by_url: Kind | None = "http" if url else None
+    chosen = kind or by_url or cast("Kind", _ask("--target", "What kind of bot is it", _KINDS[0], _KINDS))
     _refuse_strange(chosen, given)
     details = given | _details(chosen, given)
     answers = Answers.model_validate(
@@ -291,6 +292,7 @@ def import_(file: Path, pairs: tuple[str, ...], output: Path | None) -> None:
     """
     from evalrun.errors import UserError
     from evalrun.importing import import_file
+    from evalrun.reports.words import count
     from evalrun.starter import lines_of, write_files
 
     if wrong := [text for text in pairs if "=" not in text]:
@@ -299,7 +301,8 @@ def import_(file: Path, pairs: tuple[str, ...], output: Path | None) -> None:
     target = output or file.with_suffix(".jsonl")
     write_files(target.parent, {target.name: lines_of(made.cases)})
     _tell(made)
-    echo(f"{target}: {len(made.cases)} questions; {len(made.left)} things were not taken over")
+    taken, left = count(len(made.cases), "question"), count(len(made.left), "thing")
+    echo(f"{target}: {taken}; {left} {'was' if len(made.left) == 1 else 'were'} not taken over")
 
 
 @click.command()
