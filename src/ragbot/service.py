@@ -11,7 +11,6 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
-from threading import Thread
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -62,7 +61,7 @@ def create_app(twin: Twin, *, host: str = "127.0.0.1", trace: bool = False) -> F
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
-        Thread(target=_warm, args=(twin,), daemon=True).start()
+        _warm(twin)
         yield
         await twin.model.close()
 
@@ -86,7 +85,7 @@ def create_app(twin: Twin, *, host: str = "127.0.0.1", trace: bool = False) -> F
 
 
 def _warm(twin: Twin) -> None:
-    """Let the first question wait for less: what it needs is loaded while nobody has asked yet."""
+    """Load what a question needs before any can be asked; done beside them it would hold up all."""
     gc.disable()  # what is loaded stays: nothing of it is garbage
     for provider in (twin.embedder, twin.model):
         with suppress(Exception):  # the first question says what is wrong
