@@ -525,7 +525,7 @@ HEADLINE = (
     ("correctly_refused", "out_of_corpus"),
 )
 STORY = {("faithful", "all"): (26, 35), ("correctly_refused", "out_of_corpus"): (4, 8)}
-STORY_MEANS = {("recall@3", "all"): ".74, without the shares it is the mean of"}
+STORY_MEANS = {("recall@3", "all"): ".74, a mean of values that are not known"}
 
 
 def headline_block() -> str:

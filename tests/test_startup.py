@@ -53,6 +53,7 @@ def test_help_and_version_import_click_only(program: str, argument: str, tmp_pat
     code, modules = loaded(program, [argument], tmp_path)
     assert 0 == code
     assert {"click", program} == foreign(modules)
+    assert not {f"evalrun.cli.{module}" for module, _ in evalrun.cli.COMMANDS.values()} & set(modules)
 
 
 @pytest.mark.parametrize(

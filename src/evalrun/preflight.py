@@ -14,8 +14,7 @@ from evalrun.cassette import Cassette
 from evalrun.errors import UnavailableError
 from evalrun.network import why_silent
 from evalrun.planning import Plan, target_of
-
-OLLAMA_PORT = 11434
+from evalrun.settings import OLLAMA_PORT
 
 
 async def check_servers(plan: Plan, cassette: Cassette) -> None:

@@ -38,7 +38,8 @@ _KEYS = ("OPENAI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY")
 """Variables that hold a key where a config names none."""
 _KEY_LENGTH = 12
 """Characters. A shorter word may be a dummy such as ``ollama``, which stands in many texts by right."""
-DEFAULT_OLLAMA = "http://127.0.0.1:11434"
+OLLAMA_PORT = 11434
+DEFAULT_OLLAMA = f"http://127.0.0.1:{OLLAMA_PORT}"
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?\Z")
 MODULE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
 _LISTENING = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -71,7 +72,7 @@ def _url(text: str) -> str:
     if "@" in parts.netloc:
         raise _fault("holds a name and a password", "a key belongs into the variable that 'key_env' names")
     host = _LISTENING.get(parts.hostname or "", parts.hostname or "")
-    port = parts.port or (11434 if "://" not in text else None)
+    port = parts.port or (OLLAMA_PORT if "://" not in text else None)
     where = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
     return parts._replace(netloc=where).geturl().rstrip("/")
 

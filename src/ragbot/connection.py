@@ -132,7 +132,7 @@ def server(app: Any, connection: type[Connection] = Connection) -> Server:
         access_log=False,
         server_header=False,
         ws="none",
-        backlog=_most(),  # so many are taken in one go, before any of them is counted
+        backlog=connection.holding,  # so many are taken in one go, before any of them is counted
         # Idle connections are kept longer than a slow model answers, and a stream does not hold up the end.
         timeout_keep_alive=120,
         timeout_graceful_shutdown=2,

@@ -6,7 +6,6 @@ Without ``--trace`` no prompt leaves this process and there is no retrieval endp
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -86,13 +85,10 @@ def create_app(twin: Twin, *, host: str = "127.0.0.1", trace: bool = False) -> F
 
 def _warm(twin: Twin) -> None:
     """Load what a question needs before any can be asked; done beside them it would hold up all."""
-    gc.disable()  # what is loaded stays: nothing of it is garbage
     for provider in (twin.embedder, twin.model):
         with suppress(Exception):  # the first question says what is wrong
             if isinstance(provider, Warmable):
                 provider.warm()
-    gc.freeze()
-    gc.enable()
 
 
 def _add_info(app: FastAPI, twin: Twin, trace: bool) -> None:

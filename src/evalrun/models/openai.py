@@ -31,8 +31,6 @@ class OpenAIModel(OverHttp):
     """`MODEL` as the server lists it. At `base_url` or `OPENAI_BASE_URL`; `key_env` names its key."""
 
     takes_key = True
-    _asked_for: Mapping[str, Any] | None = None
-    _strict: Mapping[str, Any] | None = None
 
     @staticmethod
     def url_of(base_url: str, name: str) -> str:
@@ -68,9 +66,7 @@ class OpenAIModel(OverHttp):
         Raises:
             UnavailableError: no connection, a timeout, a status other than 2xx, or no chat reply.
         """
-        if schema is not self._asked_for:
-            self._asked_for, self._strict = schema, strict(schema)
-        shape = {"name": "verdict", "schema": self._strict, "strict": True}
+        shape = {"name": "verdict", "schema": strict(schema), "strict": True}
         body = {
             "model": self.name,
             "messages": [{"role": turn.role, "content": turn.content} for turn in messages],

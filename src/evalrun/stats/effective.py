@@ -44,9 +44,8 @@ def wilson_limits(p: ArrayLike, n: ArrayLike, confidence: float) -> tuple[FloatA
 
 def exact_limits(p: ArrayLike, n: ArrayLike, confidence: float) -> tuple[FloatArray, FloatArray]:
     """Beta quantiles at p·n of n (Clopper & Pearson 1934); ``p`` in [0, 1], ``n`` > 0, whole or not."""
-    from evalrun.stats.special import (
-        betaincinv,
-    )  # as slow to import as numpy; a run without gates needs none of it
+    # As slow to import as numpy, and not every command has an interval to make.
+    from evalrun.stats.special import betaincinv
 
     normal_quantile(confidence)
     tail = (1 - confidence) / 2
