@@ -119,12 +119,14 @@ def serve(
         shown = " and read its prompts" if trace else ""
         click.echo(f"warning: whoever reaches {host} can ask this twin{shown}", err=True)
     gc.disable()  # what is loaded stays: nothing of it is garbage
-    from ragbot.connection import server
-    from ragbot.service import create_app
+    try:
+        from ragbot.connection import server
+        from ragbot.service import create_app
 
-    app = create_app(_twin(profile, embedder, build, k, model), host=host, trace=trace)
-    gc.freeze()
-    gc.enable()
+        app = create_app(_twin(profile, embedder, build, k, model), host=host, trace=trace)
+    finally:
+        gc.freeze()
+        gc.enable()
     click.echo(f"ragbot answers on {_url(host, listener.getsockname()[1])}", err=True)
     server(app).run(sockets=[listener])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
 import socket
@@ -138,6 +139,7 @@ def test_serve_refuses_a_missing_and_a_stale_index(profile: Path) -> None:
     assert 2 == code
     assert "is stale: changed: study" in err
     assert "ragbot serve --build" in err
+    assert gc.isenabled()  # it was paused for the time of loading
 
 
 def test_serve_build_replaces_a_stale_or_damaged_index(profile: Path, cache: Path) -> None:
