@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable
 from datetime import date
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -57,20 +60,70 @@ def test_keys_make_a_label_file(sheet: Any, quality: RunFolder, visit: Any, tmp_
     assert abs((labels.header.date - date.today()).days) <= 1
 
 
-def test_a_closed_page_goes_on(sheet: Any, quality: RunFolder, visit: Any) -> None:
-    """What was said is kept by the browser; modifiers leave the keys to it."""
-    address, _ = sheet(quality, 3)
+def progress(page: Any) -> tuple[str, str]:
+    """Where the page is, and how many answers it says are labelled."""
+    return page.locator("#at").inner_text(), page.locator("#count").inner_text()
+
+
+def test_a_reloaded_page_goes_on(sheet: Any, quality: RunFolder, visit: Any) -> None:
+    """What was said stands in the address: a reload keeps it where the browser stores nothing for a file.
+
+    Modifiers leave the keys to the browser.
+    """
+    address, _ = sheet(quality, 4)
     page = visit(address)
+    page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('none'); } })"
+    )
+    page.reload()
     page.locator("#yes").click()
     page.keyboard.press("Control+y")
-    assert "2 of 3" == page.locator("#at").inner_text()
+    page.keyboard.press("s")
+    page.keyboard.press("n")
+    assert ("4 of 4", "2 labelled") == progress(page)
     page.reload()
-    assert ("2 of 3", "1 labelled") == (
-        page.locator("#at").inner_text(),
-        page.locator("#count").inner_text(),
-    )
+    assert ("2 of 4", "2 labelled") == progress(page)
     page.keyboard.press("b")
     assert "true" == page.locator("#yes").get_attribute("aria-pressed")
+
+
+def test_labels_of_another_sheet_in_the_address_are_not_taken(
+    sheet: Any, quality: RunFolder, visit: Any
+) -> None:
+    """The same path may hold another sheet tomorrow; so may a hand-written address."""
+    address, _ = sheet(quality, 3)
+    for hash_ in ("#evalrun-label-0123456789abcdef=yyy", "#yyy", "#=yyy", "#evalrun-label-"):
+        assert ("1 of 3", "0 labelled") == progress(visit(address + hash_))
+
+
+def test_a_closed_page_goes_on(sheet: Any, quality: RunFolder, visit: Any, tmp_path: Path) -> None:
+    """What was said is kept by the browser. Asked over http: Chromium may lose what it stores for a file."""
+    sheet(quality, 3)
+    handler = functools.partial(Quiet, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/sheet.html"
+        page = visit(address)
+        page.keyboard.press("y")
+        page.goto("about:blank")
+        page.goto(address)
+        assert ("2 of 3", "1 labelled") == progress(page)
+        server.shutdown()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves a folder, and has no icon to offer."""
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        """Answer a browser's own wish for an icon with nothing, not with an error."""
+        if self.path == "/favicon.ico":
+            self.send_response(204)
+            self.end_headers()
+        else:
+            super().do_GET()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -7,17 +7,24 @@
   let labels = {};  // place → true or false
   let at = 0;
 
-  // What was said so far survives a closed window, where the browser keeps anything for a file.
+  // What was said so far survives: a reload in the address, y, n or - per answer, and a closed window in the
+  // browser's storage. Both, since a browser may keep no storage for a file, or lose it (Chromium now and then).
   try {
     const kept = JSON.parse(localStorage.getItem(store) || "{}");
     for (const [place, label] of Object.entries(kept)) {
       if (typeof label === "boolean" && answers[place]) labels[place] = label;
     }
   } catch { labels = {}; }
+  const [owner, said = ""] = location.hash.slice(1).split("=");
+  if (owner === store) {
+    [...said].forEach((letter, place) => { if ("yn".includes(letter) && answers[place]) labels[place] = letter === "y"; });
+  }
   const unread = answers.findIndex((_, place) => !(place in labels));
   at = unread < 0 ? answers.length : unread;
 
   function keep() {
+    const said = answers.map((_, place) => ({ true: "y", false: "n" })[labels[place]] ?? "-").join("");
+    try { history.replaceState(null, "", `#${store}=${said}`); } catch { /* the storage may do */ }
     try { localStorage.setItem(store, JSON.stringify(labels)); } catch { /* saving the file is enough */ }
   }
 
