@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from evalrun.cli.parameters import FILE, FOLDER, WRITTEN
 from evalrun.cli.told import echo
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from evalrun.records import Dimension, LabelHeader
     from evalrun.relevance import Pooled, RelevanceSheet
 
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_WRITTEN = click.Path(dir_okay=False, path_type=Path)
 _LABELLED = click.Choice(["refusal", "faithful", "relevant"])
 _DIMENSION = click.Choice(["refusal", "faithful"])
 
@@ -42,17 +40,17 @@ _SHARE = _Share()
 
 
 @click.command()
-@click.argument("folder", metavar="[RUN]", required=False, type=_FOLDER)
+@click.argument("folder", metavar="[RUN]", required=False, type=FOLDER)
 @click.option("--dimension", required=True, type=_DIMENSION, help="What the labels are about.")
 @click.option(
     "--labels",
     "file",
-    type=_FILE,
+    type=FILE,
     metavar="FILE",
     help="Default: those of RUN, else data/labels/DIMENSION.v1.jsonl.",
 )
 @click.option("--rater", help="Whose labels count, where a file has several raters.")
-@click.option("--save", type=_WRITTEN, metavar="FILE", help="Keep the labels with this judge's verdicts.")
+@click.option("--save", type=WRITTEN, metavar="FILE", help="Keep the labels with this judge's verdicts.")
 @click.option("--full", is_flag=True, help="Show AC1, PABAK and every disagreement.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 @click.option("--min-sensitivity", type=_SHARE, help="Least share of the labels' yes that the judge finds.")
@@ -138,7 +136,7 @@ def _labels_of(folder: Path | None, dimension: str) -> Path | None:
 
 
 @click.command()
-@click.argument("folder", metavar="RUN", type=_FOLDER)
+@click.argument("folder", metavar="RUN", type=FOLDER)
 @click.option("--dimension", required=True, type=_LABELLED, help="What to label.")
 @click.option("--random", "count", type=click.IntRange(min=1), metavar="N", help="N questions by seed.")
 @click.option(
@@ -150,13 +148,13 @@ def _labels_of(folder: Path | None, dimension: str) -> Path | None:
     metavar="[N]",
     help="N the judge called yes and N it called no (30).",
 )
-@click.option("--pool", "pooled", multiple=True, type=_FOLDER, help="relevant: chunks of this run too.")
+@click.option("--pool", "pooled", multiple=True, type=FOLDER, help="relevant: chunks of this run too.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses questions and draws.")
 @click.option("--rater", default="r1", show_default=True, help="Who reads, as named in the file.")
 @click.option("--kind", type=click.Choice(["human", "model"]), default="human", show_default=True)
-@click.option("--output", type=_WRITTEN, metavar="FILE", help="Default: data/labels/DIMENSION.jsonl.")
-@click.option("--html", type=_WRITTEN, metavar="FILE", help="Write a page to label in a browser instead.")
-@click.option("--import", "saved", type=_FILE, metavar="FILE", help="Take in what such a page saved.")
+@click.option("--output", type=WRITTEN, metavar="FILE", help="Default: data/labels/DIMENSION.jsonl.")
+@click.option("--html", type=WRITTEN, metavar="FILE", help="Write a page to label in a browser instead.")
+@click.option("--import", "saved", type=FILE, metavar="FILE", help="Take in what such a page saved.")
 def label(
     folder: Path,
     dimension: Dimension | Literal["relevant"],

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import click
 
+from evalrun.cli.parameters import FILE, FOLDER, SET, WRITTEN
 from evalrun.cli.told import echo
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _RUN_OR_FILE = click.Path(exists=True, path_type=Path)
-_WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -33,9 +31,9 @@ def ci(counts: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.argument("config", type=_FILE)
+@click.argument("config", type=FILE)
 @click.option("--rate", type=click.FloatRange(0, 1), help="A true rate: how often would each gate hold?")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a value.")
+@SET
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 def plan(config: Path, rate: float | None, overrides: tuple[str, ...], as_json: bool) -> None:
     """What a run of CONFIG will take, and what it can show, before anything is spent.
@@ -57,7 +55,7 @@ def plan(config: Path, rate: float | None, overrides: tuple[str, ...], as_json: 
 
 @click.command()
 @click.argument("old", type=_RUN_OR_FILE)
-@click.argument("new", type=_FOLDER)
+@click.argument("new", type=FOLDER)
 @click.option(
     "--max-drop",
     "drops",
@@ -69,8 +67,8 @@ def plan(config: Path, rate: float | None, overrides: tuple[str, ...], as_json: 
 @click.option("--any-judge", is_flag=True, help="Compare readings of different judges.")
 @click.option("--full", is_flag=True, help="Show both answers to every question that changed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
-@click.option("--markdown", type=_WRITTEN, metavar="FILE", help="Also write Markdown.")
-@click.option("--html", type=_WRITTEN, metavar="FILE", help="Also write a page with both answers.")
+@click.option("--markdown", type=WRITTEN, metavar="FILE", help="Also write Markdown.")
+@click.option("--html", type=WRITTEN, metavar="FILE", help="Also write a page with both answers.")
 def diff(
     old: Path,
     new: Path,
@@ -113,7 +111,7 @@ def diff(
 
 
 @click.command()
-@click.argument("folder", metavar="RUN", type=_FOLDER)
+@click.argument("folder", metavar="RUN", type=FOLDER)
 def accept(folder: Path) -> None:
     """Make RUN the baseline of its config: NAME.baseline.jsonl beside it, outcomes only, no text."""
     from evalrun.baseline import accept as write_baseline

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evalrun.cli.parameters import FILE
 from evalrun.cli.told import echo
 
 if TYPE_CHECKING:
     from evalrun.records import Exchange
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SHOWN = 60
 
 
@@ -23,7 +23,7 @@ def cassette() -> None:
 
 
 @cassette.command()
-@click.argument("config", type=_FILE)
+@click.argument("config", type=FILE)
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only the calls of this case.")
 @click.option("--book", type=click.Choice(["bot", "judge"]), help="Only the calls of one of the two.")
 @click.option("--full", is_flag=True, help="Show prompts and replies in full.")
@@ -78,7 +78,7 @@ def _whole(line: Exchange) -> list[str]:
 
 
 @cassette.command()
-@click.argument("config", type=_FILE)
+@click.argument("config", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 def stats(config: Path, as_json: bool) -> None:
     """Count what is recorded: calls, questions, draws, models, tokens, seconds, size, days."""
@@ -106,7 +106,7 @@ def stats(config: Path, as_json: bool) -> None:
 
 
 @cassette.command("verify")
-@click.argument("config", type=_FILE)
+@click.argument("config", type=FILE)
 def verify_(config: Path) -> None:
     """Check every line: key and finish are those of request and reply, none is twice, all are in order.
 
@@ -134,7 +134,7 @@ def verify_(config: Path) -> None:
 
 
 @cassette.command()
-@click.argument("configs", nargs=-1, required=True, type=_FILE, metavar="CONFIG...")
+@click.argument("configs", nargs=-1, required=True, type=FILE, metavar="CONFIG...")
 @click.option("--write", is_flag=True, help="Take the lines out; without it they are only told.")
 def prune(configs: tuple[Path, ...], write: bool) -> None:
     """Find the lines that no draw of CONFIG asks for, by replaying it; changes nothing without --write.

@@ -8,49 +8,38 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evalrun.cli.commands import carry_out, command_of, mode_of, or_live
+from evalrun.cli.parameters import FILE, WRITTEN
+from evalrun.cli.running import Ending, asks_a_bot, carry_out, makes_a_run, or_live
 from evalrun.cli.told import echo
 
 if TYPE_CHECKING:
+    from evalrun.cassette import Mode
     from evalrun.planning import Plan
     from evalrun.records import Case
 
 DEFAULT = Path("configs/redteam.yaml")
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("config", type=_FILE, default=DEFAULT)
+@click.argument("config", type=FILE, default=DEFAULT)
 @click.option("--list", "listed", is_flag=True, help="Show the attacks that apply, and ask nothing.")
 @click.option("--technique", "techniques", multiple=True, help="Only this technique; evaluates no gates.")
 @click.option("--goal", "goals", multiple=True, help="Only this goal; evaluates no gates.")
 @click.option("--converter", "converters", multiple=True, help="Only in this disguise; evaluates no gates.")
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only this attack; evaluates no gates.")
 @click.option("--limit", type=click.IntRange(min=0), help="Only the first N; evaluates no gates.")
-@click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the attacks as a dataset."
-)
+@click.option("--save", type=WRITTEN, help="Write the attacks as a dataset.")
 @click.option(
     "--save-planted",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Write what attacks plant as Markdown, to put among a bot's documents.",
 )
-@click.option("--live", is_flag=True, help="Ask the real models; store nothing.")
+@asks_a_bot
 @click.option("--fresh", is_flag=True, help="With --live: canaries that nobody has seen.")
-@click.option("--record", is_flag=True, help="Ask for what has no recording; a stale one: exit 4.")
-@click.option("--record-missing", is_flag=True, help="As --record, and replace stale recordings.")
 @click.option("--draws", type=click.IntRange(min=1), help="Answers an attack.")
-@click.option("--output", type=click.Path(path_type=Path), help="Run folder (default: runs/MMDD-NAME).")
-@click.option("--resume", type=_FOLDER, metavar="RUN", help="Do what is missing in this unfinished run.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a value.")
-@click.option("--full", is_flag=True, help="Show every table.")
-@click.option("--quiet", "-q", is_flag=True, help="Show the gates and the verdict only.")
-@click.option("--json", "as_json", is_flag=True, help="Print run.json instead.")
-@click.pass_context
+@makes_a_run
 def redteam(
-    ctx: click.Context,
     config: Path,
     listed: bool,
     techniques: tuple[str, ...],
@@ -60,17 +49,12 @@ def redteam(
     limit: int | None,
     save: Path | None,
     save_planted: Path | None,
-    live: bool,
+    mode: Mode,
+    refresh: bool,
     fresh: bool,
-    record: bool,
-    record_missing: bool,
     draws: int | None,
-    output: Path | None,
-    resume: Path | None,
     overrides: tuple[str, ...],
-    full: bool,
-    quiet: bool,
-    as_json: bool,
+    ending: Ending,
 ) -> None:
     """Attack the bot of CONFIG (default: configs/redteam.yaml), and say what its silence is worth.
 
@@ -82,12 +66,11 @@ def redteam(
     from evalrun.starter import write_files
     from evalrun.suite import saved
 
-    mode = mode_of(live, record, record_missing)
-    if fresh and not live:
+    if fresh and mode != "live":
         raise UserError("--fresh goes with --live", "a recording is found by its canaries")
     if draws is not None:
         overrides = (*overrides, f"draws={draws}")
-    seed = _fresh_seed(resume) if fresh else None
+    seed = _fresh_seed(ending.resume) if fresh else None
     if seed is not None:
         overrides = (*overrides, f"redteam.seed='{seed}'")
     only_shown = listed or save is not None or save_planted is not None
@@ -109,20 +92,10 @@ def redteam(
         _plant(plan, save_planted)
     if only_shown:
         return
-    if not (quiet or as_json):
+    if not ending.silent:
         for line in (_counted(plan.cases), *plan.dataset.notes):
             echo(line, err=True)
-    carry_out(
-        plan,
-        output,
-        refresh=record_missing,
-        full=full,
-        quiet=quiet,
-        as_json=as_json,
-        again=command_of(ctx),
-        resume=resume,
-        canaries=seed,
-    )
+    carry_out(plan, ending, refresh=refresh, canaries=seed)
 
 
 def _fresh_seed(resume: Path | None) -> str:

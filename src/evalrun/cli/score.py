@@ -6,16 +6,14 @@ from pathlib import Path
 
 import click
 
-from evalrun.cli.commands import carry_out, command_of, mode_of
+from evalrun.cli.parameters import FILE
+from evalrun.cli.running import Ending, carry_out, makes_a_run, mode_of
 from evalrun.cli.told import echo
-
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.command()
 @click.argument("source", metavar="RUN|FILE", type=click.Path(exists=True, path_type=Path))
-@click.option("--config", type=_FILE, help="Scorers, judge and gates; needed for a RUN.")
+@click.option("--config", type=FILE, help="Scorers, judge and gates; needed for a RUN.")
 @click.option(
     "--map",
     "columns",
@@ -26,29 +24,16 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--apart", is_flag=True, help="FILE: rows with the same question are cases of their own.")
 @click.option("--live", is_flag=True, help="Ask the real judge; store nothing.")
 @click.option("--record", is_flag=True, help="Ask the judge for what has no recording, and store it.")
-@click.option("--output", type=click.Path(path_type=Path), help="Run folder (default: runs/MMDD-NAME).")
-@click.option("--resume", type=_FOLDER, metavar="RUN", help="Do what is missing in this unfinished run.")
-@click.option(
-    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a value of the config."
-)
-@click.option("--full", is_flag=True, help="Show every table.")
-@click.option("--quiet", "-q", is_flag=True, help="Show the gates and the verdict only.")
-@click.option("--json", "as_json", is_flag=True, help="Print run.json instead.")
-@click.pass_context
+@makes_a_run
 def score(
-    ctx: click.Context,
     source: Path,
     config: Path | None,
     columns: tuple[str, ...],
     apart: bool,
     live: bool,
     record: bool,
-    output: Path | None,
-    resume: Path | None,
     overrides: tuple[str, ...],
-    full: bool,
-    quiet: bool,
-    as_json: bool,
+    ending: Ending,
 ) -> None:
     """Score answers that are there already: those of a RUN, or of a FILE of logged ones (CSV, TSV, JSONL).
 
@@ -74,18 +59,9 @@ def score(
         by = load_scoring(config, source, overrides) if config else code_only(source, answers)
         plan = plan_scoring(by, mode, answers)
         # The screen shows them again; who spends, or sees no screen, should know before.
-        for note in plan.dataset.notes if as_json or (plan.judged and mode != "replay") else ():
+        for note in plan.dataset.notes if ending.as_json or (plan.judged and mode != "replay") else ():
             echo(f"note: {note}", err=True)
-    carry_out(
-        plan,
-        output,
-        refresh=False,
-        full=full,
-        quiet=quiet,
-        as_json=as_json,
-        again=command_of(ctx),
-        resume=resume,
-    )
+    carry_out(plan, ending, refresh=False)
 
 
 ALL = (score,)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
+from evalrun.cli.parameters import FILE, FOLDER, WRITTEN
 from evalrun.cli.told import echo
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from evalrun.records import Case
     from evalrun.starter import Ci, Kind
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-_WRITTEN = click.Path(dir_okay=False, path_type=Path)
 _KINDS = ("http", "openai", "command", "python", "ragbot")
 _URLS = {
     "http": "http://127.0.0.1:8000",
@@ -56,7 +54,7 @@ _REQUEST = 'write it like --request \'{"question": "{question}"}\''
 @click.option("--command", "program", metavar="LINE", help="command: how the program is started.")
 @click.option("--function", metavar="MODULE:NAME", help="python: the function, seen from DIR.")
 @click.option("--judge", metavar="PROVIDER/MODEL", help="A model that reads the answers.")
-@click.option("--questions", type=_FILE, metavar="FILE", help="Your own, as evalrun import takes them.")
+@click.option("--questions", type=FILE, metavar="FILE", help="Your own, as evalrun import takes them.")
 @click.option(
     "--ci",
     type=click.Choice(("github", "gitlab", "none")),
@@ -282,9 +280,9 @@ def _tell(made: Imported) -> None:
 
 
 @click.command(name="import")
-@click.argument("file", type=_FILE)
+@click.argument("file", type=FILE)
 @click.option("--map", "pairs", multiple=True, metavar="FIELD=NAME", help="Their name of a field of a case.")
-@click.option("--output", type=_WRITTEN, metavar="FILE", help="Default: FILE's name with .jsonl.")
+@click.option("--output", type=WRITTEN, metavar="FILE", help="Default: FILE's name with .jsonl.")
 def import_(file: Path, pairs: tuple[str, ...], output: Path | None) -> None:
     """Turn the questions of FILE (CSV, or a promptfoo config) into a dataset; overwrites nothing.
 
@@ -306,9 +304,9 @@ def import_(file: Path, pairs: tuple[str, ...], output: Path | None) -> None:
 
 
 @click.command()
-@click.argument("folder", metavar="RUN", type=_FOLDER)
+@click.argument("folder", metavar="RUN", type=FOLDER)
 @click.option("--format", "form", type=click.Choice(["csv", "jsonl"]), default="csv", show_default=True)
-@click.option("--output", type=_WRITTEN, metavar="FILE", help="Default: standard output.")
+@click.option("--output", type=WRITTEN, metavar="FILE", help="Default: standard output.")
 def export(folder: Path, form: Literal["csv", "jsonl"], output: Path | None) -> None:
     """Print a RUN as a table, one row a draw: question, answer, contexts, verdict, scores.
 
