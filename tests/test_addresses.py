@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from evalrun.addresses import BotUrl, bot_url, is_loopback, join_url, shown_url
+from evalrun.addresses import BotUrl, bot_url, is_loopback, join_url, shown_url, url_path
 from evalrun.wires import with_version
 from fakes.servers import Json
 from known import json_of, known
@@ -119,9 +119,27 @@ def test_a_password_stands_in_no_address() -> None:
         ("http://a b", "it holds a space"),
         ("http://", "it names no server"),
         ("http://h:99999", "its port is no number from 1 to 65535"),
+        ("http://256.1.1.1", "its host is none that can be called"),
+        ("http://☃.example", "its host is none that can be called"),
+        ("http://a/\0", "it holds a character that cannot be shown"),
+        ("http://a/\ud800", "it holds a character that cannot be shown"),
+        ("http://a\\b", r"it holds a \\"),
     ],
 )
 def test_what_is_no_address_is_told_with_the_reason(url: str, why: str) -> None:
     """Beside what one looks like."""
     with pytest.raises(ValueError, match=f"bot, {why}: write it like http://"):
         bot_url(url)
+
+
+@pytest.mark.parametrize("path", ["", "/ask", "ask", "/a?b=c", "/ü"])
+def test_a_path_is_taken_as_it_is(path: str) -> None:
+    """With a slash or without."""
+    assert path == url_path(path)
+
+
+@pytest.mark.parametrize("path", ["\0", "/a b", "/a\n", "/\ud800", "/a#b"])
+def test_what_no_request_can_hold_is_no_path(path: str) -> None:
+    """It would end the run at its first question."""
+    with pytest.raises(ValueError, match="is not a path: write it like /ask"):
+        url_path(path)

@@ -248,6 +248,38 @@ def test_an_unknown_key_comes_with_the_nearest_known_one(tmp_path: Path, text: s
     assert [hint] == [problem.hint for problem in caught.value.problems]
 
 
+def test_a_dataset_that_is_null_is_missing(tmp_path: Path) -> None:
+    """As one that is not there; beside an attack suite it is none too many."""
+    assert ["1:1: 'dataset' is missing"] == refused(tmp_path, changed("dataset", "null"))
+    attacks = changed("dataset", "null") + "redteam: {}\n"
+    assert loaded(tmp_path, attacks, "scorers=[attack_success]").redteam is not None
+
+
+def test_of_a_target_without_a_kind_only_that_is_told(tmp_path: Path) -> None:
+    """Which other keys it may have depends on it."""
+    wrong = changed("target", "{kind: null, url: 'http://h'}")
+    assert ["4:16: 'target.kind' should be text (it is null)"] == refused(tmp_path, wrong)
+
+
+@pytest.mark.parametrize(
+    ("launch", "said"),
+    [
+        ('{command: ["a\\0"]}', "'target.launch.command.0' holds a NUL, which no program can be given"),
+        (
+            '{command: [a], env: {A: "\\0"}}',
+            "'target.launch.env.A' holds a NUL, which no program can be given",
+        ),
+        ('{command: [a], env: {"A=B": x}}', "'target.launch.env.A=B' is not the name of a variable"),
+        ('{command: [a], env: {"": x}}', "'target.launch.env.' is not the name of a variable"),
+        ('{command: [a], ready: "/a b"}', "'target.launch.ready' is not a path: write it like /ask"),
+    ],
+)
+def test_what_no_program_can_be_given_is_refused(tmp_path: Path, launch: str, said: str) -> None:
+    """The system would refuse it in the middle of a run, and not say which it was."""
+    text = changed("target", f"{{kind: fake, launch: {launch}}}")
+    assert any(said in line for line in refused(tmp_path, text))
+
+
 def test_missing_keys_are_named(tmp_path: Path) -> None:
     """What has no default must be there."""
     assert [f"1:1: '{name}' is missing" for name in ("name", "target", "scorers", "dataset")] == refused(

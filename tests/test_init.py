@@ -232,6 +232,26 @@ def test_the_jobs_are_yaml_and_never_hold_a_key(ci: Ci, kind: str, tmp_path: Pat
     ].items()
 
 
+@pytest.mark.parametrize("ci", JOBS)
+@pytest.mark.parametrize(
+    ("judge", "names"),
+    [
+        ("openai/m", ("OPENAI_BASE_URL", "OPENAI_API_KEY")),
+        ("ollama/m", ("OLLAMA_HOST",)),
+        ("bedrock/m", ("AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "boto3")),
+    ],
+)
+def test_the_jobs_know_where_the_judge_is_and_its_key(ci: Ci, judge: str, names: tuple[str, ...]) -> None:
+    """Without them the first run in CI could only fail."""
+    answers = Answers(
+        name="n", kind="http", url="http://h", body={}, answer="a", contexts="c", judge=judge, ci=ci
+    )
+    text = files_of(answers)[JOBS[ci]]
+    assert [] == [name for name in names if name not in text]
+    assert "BOT_URL" in text
+    assert [] == parse_yaml(text, Path("jobs.yaml")).problems
+
+
 def test_an_address_with_a_brace_stands_by_itself() -> None:
     """It could not be the default of a variable."""
     answers = Answers(name="n", kind="http", url="http://h/{x}?a=$1", body={}, answer="a")

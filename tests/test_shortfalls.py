@@ -89,6 +89,7 @@ def test_a_history_that_the_bot_would_not_get_is_an_error(tmp_path: Path) -> Non
     ("target", "message"),
     [
         ({"kind": "http"}, "no bot to ask"),
+        ({"kind": "http", "launch": {"command": ["bot", "8000"]}}, "the bot is not told where to listen"),
         (
             {"kind": "command", "command": ["x"], "launch": {"command": ["y"]}},
             "kind 'command' has nothing to launch",

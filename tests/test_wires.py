@@ -204,3 +204,4 @@ def test_base_urls_with_and_without_a_version_lead_to_the_same_place() -> None:
     for case in known["cases"]:
         assert case["url"] == with_version(case["base"]) + known["chat_path"]
     assert "https://h/v1beta/openai" == with_version("https://h/v1beta/openai/")
+    assert "https://h/v1" == with_version("https://h/v1/chat/completions")

@@ -29,6 +29,21 @@ BotUrl = Annotated[str, AfterValidator(bot_url)]
 """Where a bot listens: with its scheme, and without a slash at the end."""
 
 
+def url_path(path: str) -> str:
+    """A path below an address, as it is.
+
+    Raises:
+        ValueError: no request can hold it.
+    """
+    if not is_address(join_url("http://127.0.0.1", path)):
+        raise ValueError("is not a path: write it like /ask")
+    return path
+
+
+UrlPath = Annotated[str, AfterValidator(url_path)]
+"""What is asked of a server, below its address."""
+
+
 def is_address(url: str) -> bool:
     """Whether ``url`` names a server and a path or query there, and no more."""
     try:
@@ -36,7 +51,17 @@ def is_address(url: str) -> bool:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-    return usable and "#" not in url and not any(mark.isspace() for mark in url)
+    return usable and not any(mark.isspace() or mark in "#\\" for mark in url) and _connectable(url)
+
+
+def _connectable(url: str) -> bool:
+    """Whether the client of every call can read it: 256.1.1.1 is no host, NUL stands in no path."""
+    from httpx import URL, InvalidURL
+
+    try:
+        return bool(URL(url).raw_host)
+    except (InvalidURL, UnicodeError):
+        return False
 
 
 def _lacking(url: str) -> str:
@@ -48,9 +73,18 @@ def _lacking(url: str) -> str:
         return f"'{scheme}' is neither http nor https"
     if any(mark.isspace() for mark in url):
         return "it holds a space"
-    if "#" in url:
-        return "it holds a #"
-    return "its port is no number from 1 to 65535" if rest.strip("/") else "it names no server"
+    for mark in "#\\":
+        if mark in url:
+            return f"it holds a {mark}"
+    if not url.isprintable():
+        return "it holds a character that cannot be shown"
+    if not rest.strip("/"):
+        return "it names no server"
+    try:
+        port = urlsplit(url).port
+    except ValueError:
+        port = 0
+    return "its port is no number from 1 to 65535" if port == 0 else "its host is none that can be called"
 
 
 def is_loopback(url: str) -> bool:

@@ -107,14 +107,15 @@ def _checked(
 
 def _one_source(value: Mapping[str, Any], document: Document) -> list[Problem]:
     """Questions come from a dataset or from an attack suite, never from both; attacks have a scorer."""
-    if "redteam" in value and "dataset" in value:
+    named = {key for key in ("redteam", "dataset") if value.get(key) is not None}
+    if len(named) == 2:
         return [Problem(document.where_key(("redteam",)), "'redteam' beside 'dataset'", "keep one of them")]
-    if not {"redteam", "dataset"} & value.keys():
+    if not named:
         hint = "name a file of questions; for attacks: redteam: {}"
         return [Problem(document.where(()), "'dataset' is missing", hint)]
     scorers = value.get("scorers")
     if (
-        "redteam" in value
+        "redteam" in named
         and isinstance(scorers, list)
         and not any("attack_success" in str(s) for s in scorers)
     ):
@@ -138,10 +139,12 @@ def _split(
     if isinstance(value.get("dataset"), str):
         value["dataset"] = {"path": value["dataset"]}
     target = value.get("target")
-    if not isinstance(target, dict) or not isinstance(target.get("kind"), str):
+    if not isinstance(target, dict):
         return value, None, []
     own = set(TargetConfig.model_fields) - {"options"}
     value["target"] = {key: item for key, item in target.items() if key in own}
+    if not isinstance(target.get("kind"), str):
+        return value, None, []  # which other keys it has, the kind alone could tell
     try:
         model = options_of(target["kind"])
     except UnknownName as fault:

@@ -6,6 +6,7 @@ Owns its port and what it is told. The process belongs to ``process``, what the 
 from __future__ import annotations
 
 import asyncio
+import shlex
 import socket
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -97,31 +98,38 @@ class Launch:
         deadline = asyncio.get_running_loop().time() + self._timeout
         # Certificates are not read for a bot on this machine: that takes longer than most bots to start.
         async with httpx.AsyncClient(trust_env=False, verify=False, timeout=2.0) as client:
+            said = ""
             while asyncio.get_running_loop().time() < deadline:
                 if self._process.returncode is not None:
                     raise await self._died()
                 try:
-                    if (await client.get(self._ready)).status_code == 200:
+                    status = (await client.get(self._ready)).status_code
+                    if status == 200:
                         return
+                    said = f", it answers HTTP {status} there"
                 except httpx.TransportError:
                     pass
                 await asyncio.sleep(_POLL_SECONDS)
         raise UnavailableError(
-            f"the bot was not ready at {self._ready} within {self._timeout:g} s; "
-            f"its last output:\n{self.last_words()}",
-            "raise target.launch.timeout, or run the command by hand: " + " ".join(self._command),
+            f"the bot was not ready at {self._ready} within {self._timeout:g} s{said}; {self._words()}",
+            f"raise target.launch.timeout{', name another path in target.launch.ready' if said else ''}, "
+            f"or run the command by hand: {shlex.join(self._command)}",
         )
 
     async def _died(self) -> UnavailableError:
         assert self._process is not None
         await self._process.drained()
-        return UnavailableError(self.ended(), "run it by hand: " + " ".join(self._command))
+        return UnavailableError(self.ended(), "run it by hand: " + shlex.join(self._command))
 
     def ended(self) -> str:
         """How the bot ended by itself, with its last output; empty while it runs, or once dismissed."""
         if self._process is None or self._process.dismissed or self._process.returncode is None:
             return ""
-        return f"the bot ended with code {self._process.returncode}; its last output:\n{self.last_words()}"
+        return f"the bot ended with code {self._process.returncode}; {self._words()}"
+
+    def _words(self) -> str:
+        words = self.last_words()
+        return f"its last output:\n{words}" if words.strip() else "it wrote nothing"
 
     async def _stop(self) -> None:
         if self._process is not None:

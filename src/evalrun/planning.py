@@ -376,6 +376,9 @@ def _nobody_to_ask(config: RunConfig, mode: Mode) -> list[Problem]:
     if listens and target.launch is None and not target.options.url:
         hint = "add target.launch to start one, or target.url for a running one"
         return [Problem(where, "no bot to ask", hint)]
+    if target.launch is not None and not target.launch.told_port:
+        hint = 'put "{port}" where it takes its port: evalrun chooses a free one'
+        return [Problem(config.where("target", "launch"), "the bot is not told where to listen", hint)]
     problems = _needless_tap(config) if config.at_bot else _not_recorded(config, mode, listens)
     key = getattr(target.options, "key_env", None)
     if mode != "replay" and key and not os.environ.get(key):

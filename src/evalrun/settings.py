@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic import model_validator as validate_model
 from pydantic_core import PydanticCustomError
 
-from evalrun.addresses import is_address
+from evalrun.addresses import UrlPath, is_address
 from evalrun.digest import tagged
 from evalrun.errors import UserError
 from evalrun.records import Gate, GateRules, Level, Record
@@ -99,6 +99,18 @@ def _regex(text: str) -> str:
     return text
 
 
+def _argument(text: str) -> str:
+    if "\0" in text:
+        raise _fault("holds a NUL, which no program can be given")
+    return text
+
+
+def _variable_name(text: str) -> str:
+    if not text or "=" in text or "\0" in text:
+        raise _fault("is not the name of a variable", "write it like MODEL_URL")
+    return text
+
+
 def _redactable(text: str) -> str:
     pattern = re.compile(_regex(text))
     if pattern.search(""):
@@ -137,6 +149,8 @@ def _file(path: Path, info: ValidationInfo) -> Path:
 
 
 Url = Annotated[str, AfterValidator(_url)]
+Argument = Annotated[str, AfterValidator(_argument)]
+VariableName = Annotated[str, AfterValidator(_variable_name)]
 FilePath = Annotated[Path, AfterValidator(_file)]
 FolderPath = Annotated[Path, AfterValidator(_in_folder)]
 
@@ -158,15 +172,20 @@ class Limits(Record):
 class Launch(Record):
     """How to start a bot: ``{port}`` and ``{tap}`` are filled in when it is started. Seconds."""
 
-    command: tuple[str, ...] = Field(min_length=1, repr=False)
-    env: dict[str, str] = Field(default_factory=dict, repr=False)
-    ready: str = Field(default="/healthz", pattern="^/")
+    command: tuple[Argument, ...] = Field(min_length=1, repr=False)
+    env: dict[VariableName, Argument] = Field(default_factory=dict, repr=False)
+    ready: UrlPath = Field(default="/healthz", pattern="^/")
     timeout: float = Field(default=60, gt=0, exclude=True)
 
     @property
     def tapped(self) -> bool:
         """Whether the bot is told where the tap is."""
         return any("{tap}" in text for text in (*self.command, *self.env.values()))
+
+    @property
+    def told_port(self) -> bool:
+        """Whether the bot is told where to listen."""
+        return any("{port}" in text for text in (*self.command, *self.env.values()))
 
 
 class TargetConfig(Record):

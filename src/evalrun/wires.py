@@ -111,9 +111,12 @@ def same_path(path: str) -> str:
 
 
 def with_version(base_url: str) -> str:
-    """The base URL of an OpenAI-compatible server, with ``/v1`` where it names no version."""
+    """The base URL of an OpenAI-compatible server, with ``/v1`` where it names no version.
+
+    Whoever copies the address of the endpoint itself means the same server.
+    """
     root, mark, query = base_url.partition("?")
-    base = root.rstrip("/")
+    base = root.rstrip("/").removesuffix("/chat/completions")
     return (base if _VERSION.search(urlsplit(base).path) else f"{base}/v1") + mark + query
 
 

@@ -55,9 +55,10 @@ async def test_the_key_comes_from_the_environment_and_stays_there(monkeypatch: p
             await target.answer(CASE, None, 7, WATCH)
     assert "Bearer sk-0123456789" == asked[0]["headers"]["authorization"]
     assert "/chat/completions: HTTP 401: Incorrect API key provided: [hidden]" == caught.value.message
-    monkeypatch.setenv("BOT_KEY", "sk-\nx")
-    with pytest.raises(UserError, match="BOT_KEY holds a line break"):
-        made("openai", "http://x", model="m", key_env="BOT_KEY")
+    for wrong in ("sk-\nx", "sk-ü"):
+        monkeypatch.setenv("BOT_KEY", wrong)
+        with pytest.raises(UserError, match="BOT_KEY holds what no key holds"):
+            made("openai", "http://x", model="m", key_env="BOT_KEY")
 
 
 @pytest.mark.parametrize("reply", [{"error": {"message": "overloaded"}}, {"choices": []}, {"choices": [{}]}])

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from evalrun.http import Limits, Watch
 from evalrun.records import Case
@@ -190,3 +191,13 @@ def test_a_body_that_never_sends_the_question_is_named(body: Any, said: str) -> 
     """At load: else the bot answers nothing in particular, and every rate looks like one."""
     assert said in "; ".join(slot_faults(body))
     assert [] == slot_faults({"q": "{question}", "note": "left {alone}", "other": "{other}"})
+
+
+def test_headers_that_no_request_can_hold_are_refused() -> None:
+    """Without the value, which may be a key; space around one is left out: a file's last line ends."""
+    wrong = {"Bad Name": "x", "X-Ü": "x", "": "x", "X-A": "kü", "X-B": "k\nX-C: d", "Content-Length": "4"}
+    with pytest.raises(ValidationError) as caught:
+        HttpOptions.model_validate({"kind": "http", "headers": wrong})
+    assert set(wrong) == {error["loc"][1] for error in caught.value.errors()}
+    made = HttpOptions.model_validate({"kind": "http", "headers": {"Authorization": "Bearer k\n"}})
+    assert {"Authorization": "Bearer k"} == made.headers

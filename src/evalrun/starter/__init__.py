@@ -38,6 +38,11 @@ RUBRIC = "rubrics/claims.yaml"
 SCHEMA = ".evalrun/config.schema.json"
 
 
+_JUDGE_AT = {"ollama": ("OLLAMA_HOST",), "openai": ("OPENAI_BASE_URL",), "bedrock": ("AWS_REGION",)}
+"""Provider of a judge → the variables that say where it is."""
+_JUDGE_KEYS = {"openai": ("OPENAI_API_KEY",), "bedrock": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+
+
 class Answers(Record):
     """What a user said of the bot. ``body``, ``answer`` and ``contexts`` are as in the config."""
 
@@ -73,11 +78,15 @@ def files_of(answers: Answers, cases: Sequence[Case] | None = None) -> dict[str,
             "say where they are in its reply with --contexts, or leave out --judge",
         )
     secrets = sorted({*_variables(answers.headers), *filter(None, [answers.key_env])})
+    provider = (answers.judge or "").partition("/")[0]
+    addresses = ["BOT_URL"] if answers.kind in ("http", "openai", "ragbot") else []
     known = {
         "a": answers,
         "own": cases,
         "has": _held(cases or ()),
         "secrets": secrets,
+        "addresses": [*addresses, *_JUDGE_AT.get(provider, ())],
+        "judge_keys": [name for name in _JUDGE_KEYS.get(provider, ()) if name not in secrets],
         "version": version("evalrun"),
     }
     files = {

@@ -20,6 +20,7 @@ from evalrun.process import Process
 from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
 from evalrun.redaction import without
+from evalrun.settings import Argument, VariableName
 from evalrun.targets import TARGETS, BadReply, Calling, Setting, Target, called
 from evalrun.targets.wire import BotOptions, Reading, filled, shown, values_of
 
@@ -40,8 +41,8 @@ class CommandOptions(BotOptions):
     """
 
     kind: Literal["command"]
-    command: tuple[str, ...] = Field(min_length=1, repr=False)
-    env: dict[str, str] = Field(default_factory=dict, repr=False)
+    command: tuple[Argument, ...] = Field(min_length=1, repr=False)
+    env: dict[VariableName, Argument] = Field(default_factory=dict, repr=False)
     body: dict[str, Any] = Field(default_factory=lambda: {"question": "{question}"}, repr=False)
 
     @property

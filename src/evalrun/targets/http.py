@@ -6,12 +6,13 @@ body and found in a reply belongs to ``wire``.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import re
+from typing import Annotated, Any, Literal
 
 import httpx
-from pydantic import Field, field_serializer, field_validator
+from pydantic import AfterValidator, Field, field_serializer, field_validator
 
-from evalrun.addresses import BotUrl
+from evalrun.addresses import BotUrl, UrlPath
 from evalrun.http import Service, Watch, refusal
 from evalrun.network import network
 from evalrun.provenance import Rule
@@ -20,6 +21,29 @@ from evalrun.redaction import HIDDEN, SECRET_NAME, secrets_of, without
 from evalrun.targets import TARGETS, Setting, Target
 from evalrun.targets.wire import BotOptions, Reading, body_values, filled, slot_faults, values_of
 from evalrun.wires import charset_of, text_of
+
+_FRAMING = ("content-length", "transfer-encoding")
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _header_name(name: str) -> str:
+    if not _TOKEN.fullmatch(name):
+        raise ValueError("is not the name of a header: letters, digits and - are")
+    if name.lower() in _FRAMING:
+        raise ValueError("is said by evalrun itself, which writes the body: leave it out")
+    return name
+
+
+def _header_value(text: str) -> str:
+    """Without space around it, which a server leaves out too; a key read from a file may end with a line."""
+    text = text.strip()
+    if not text.isascii() or not text.replace("\t", " ").isprintable():
+        raise ValueError("holds what no header can hold, a line break or a letter beyond ASCII")
+    return text
+
+
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[str, AfterValidator(_header_value)]
 
 
 class HttpOptions(BotOptions):
@@ -34,9 +58,9 @@ class HttpOptions(BotOptions):
 
     kind: Literal["http"]
     url: BotUrl | None = Field(default=None, repr=False)
-    path: str = Field(default="", repr=False)
+    path: UrlPath = Field(default="", repr=False)
     method: Literal["POST", "GET", "PUT"] = "POST"
-    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict, repr=False)
     body: Any = Field(default_factory=lambda: {"question": "{question}"}, repr=False)
 
     @field_validator("body")

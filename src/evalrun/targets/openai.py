@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from evalrun.addresses import BotUrl
 from evalrun.errors import UserError
@@ -35,7 +35,7 @@ class OpenAIOptions(WireOptions):
 
     kind: Literal["openai"]
     url: Annotated[BotUrl, AfterValidator(with_version)] = "https://api.openai.com/v1"
-    model: str
+    model: str = Field(min_length=1)
     system: str | None = None
     key_env: str | None = None
     answer: str = "choices[0].message.content"
@@ -117,7 +117,7 @@ class OpenAI(Target):
 
 
 def _headers(key_env: str | None) -> dict[str, str]:
-    key = os.environ.get(key_env, "") if key_env else ""
-    if any(mark in key for mark in "\r\n\0"):
-        raise UserError(f"target.key_env: {key_env} holds a line break", "set it to the key alone")
+    key = os.environ.get(key_env, "").strip() if key_env else ""
+    if not (key.isascii() and key.isprintable()):
+        raise UserError(f"target.key_env: {key_env} holds what no key holds", "set it to the key alone")
     return {"Authorization": f"Bearer {key}"} if key else {}
