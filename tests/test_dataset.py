@@ -382,6 +382,11 @@ def test_a_grade_too_large_for_a_number_is_refused(tmp_path: Path) -> None:
         ({"category": "answerable"}, "'category' is 'answerable', the name of a group of its own"),
         ({"category": "unanswerable"}, "'category' is 'unanswerable', the name of a group of its own"),
         ({"must_contain": [""]}, "'must_contain' holds an empty text, which every answer contains"),
+        (
+            {"metadata": {"regex": "("}},
+            "'metadata.regex' is not a regular expression: missing ), unterminated subpattern at position 0",
+        ),
+        ({"metadata": {"regex": 3}}, "'metadata.regex' should be text"),
         ({"must_contain": "x"}, "'must_contain' should be a list (it is \"x\")"),
         (
             {"history": [{"role": "bot", "content": "x"}]},
@@ -397,7 +402,7 @@ def test_a_value_that_would_mislead_is_refused(tmp_path: Path, parts: dict[str, 
 def test_half_a_character_is_refused(tmp_path: Path) -> None:
     """A lone surrogate has no bytes, so nothing with one could be sent or written."""
     (problem,) = refused(written(tmp_path, r'{"id": "q1", "question": "a\ud800b"}'))
-    assert problem.startswith("1: not valid JSON: ")
+    assert problem.startswith("1: 'question' holds half a character")
 
 
 def test_problems_are_counted_beyond_a_hundred(tmp_path: Path) -> None:

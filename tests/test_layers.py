@@ -12,8 +12,8 @@ import pytest
 SRC = Path(__file__).parent.parent / "src"
 LAYERS: dict[str, tuple[str, ...]] = {
     "evalrun": (
-        "errors digest addresses circuit stats ranking language textfile wires owasp converters canaries "
-        "redaction invocation differences",
+        "errors digest addresses bounded circuit stats ranking language textfile wires owasp converters "
+        "canaries redaction invocation differences",
         "records outcomes registry reducers jsonl locking provenance yamlfile validation pins plugins",
         "cassette network http fallback aws process",
         "settings config dataset labels journal folders targets models",

@@ -254,6 +254,12 @@ def test_words_and_patterns_are_looked_for_where_the_case_names_some() -> None:
     assert {"regex": "error"} == measured("regex", sample(odd))
 
 
+def test_a_pattern_that_takes_for_ever_is_stopped() -> None:
+    """Nothing else would end it, not even Ctrl-C: the draw is not scored, and the run goes on."""
+    endless = KNOWN.model_copy(update={"metadata": {"regex": "(a|a)*b"}})
+    assert {"regex": "error"} == measured("regex", sample(endless, "a" * 40))
+
+
 def test_rules_read_refusals_and_new_names() -> None:
     """A plain refusal passes the rule; a number that stands nowhere is new, one of the question is not."""
     assert {"refusal_rule": "pass"} == measured(

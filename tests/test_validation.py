@@ -88,3 +88,12 @@ def test_a_list_of_wrong_items_is_not_called_too_short_as_well() -> None:
     assert ["'some.0.size' should be at least 1 (it is 0)"] == [problem.message for problem in wrong]
     _, empty = check(Several, {"some": []}, Line("f:1"))
     assert ["'some' should have at least 1 item, not 0 (it is a list)"] == [one.message for one in empty]
+
+
+def test_half_a_character_is_told_where_it_stands() -> None:
+    """A lone surrogate has no bytes; it may stand in a key, too."""
+    hint = "write the whole character, in UTF-8"
+    [(message, said)] = told({"words": {"a": "x", "b": "\ud800"}})
+    assert (True, hint) == (message.startswith("'words.b' holds half a character"), said)
+    [(message, said)] = told({"words": {"\udc00": "x"}})
+    assert message.startswith("'words' holds half a character")

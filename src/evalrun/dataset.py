@@ -218,6 +218,19 @@ def _faults(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if isinstance(must_contain, list) and "" in must_contain:
         yield "'must_contain' holds an empty text, which every answer contains", "take it out"
     yield from _relevance_faults(value.get("relevant_ids"))
+    yield from _pattern_faults(value.get("metadata"))
+
+
+def _pattern_faults(metadata: Any) -> Iterator[tuple[str, str]]:
+    """What the scorer ``regex`` could not read."""
+    if not isinstance(metadata, dict) or metadata.get("regex") is None:
+        return
+    try:
+        re.compile(metadata["regex"])
+    except (re.error, RecursionError, OverflowError) as fault:
+        yield f"'metadata.regex' is not a regular expression: {fault}", "a backslash is written twice in JSON"
+    except TypeError:
+        yield "'metadata.regex' should be text", "it is what the scorer regex looks for in the answer"
 
 
 def _relevance_faults(relevant: Any) -> Iterator[tuple[str, str]]:
@@ -281,8 +294,10 @@ def _csv_fields(
             hint = nearest(field, CSV_FIELDS) or "with 'columns' in the config other headings are left alone"
             problems.append(Problem(f"{path}:1", f"'{field}' is not a field of a case in CSV", hint))
         elif headings.count(heading) != 1:
-            message = f"{'no' if heading not in headings else 'more than one'} column '{heading}'"
+            twice = heading in headings
+            message = f"{'more than one' if twice else 'no'} column '{heading}'"
             hint = nearest(heading, headings) or f"headings: {', '.join(headings)}"
+            hint = "keep one of them, or give the other another heading" if twice else hint
             problems.append(Problem(f"{path}:1", message, hint))
         else:
             fields[field] = headings.index(heading)

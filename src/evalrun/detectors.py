@@ -12,6 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
+from evalrun.bounded import SECONDS, within
 from evalrun.canaries import find_canary
 from evalrun.converters import readings
 from evalrun.errors import UserError
@@ -197,7 +198,11 @@ def _contains(text: str, sample: Sample) -> Finding:
 @_detector("regex")
 def _regex(pattern: str, sample: Sample) -> Finding:
     """A regular expression, in the answer plain or encoded."""
-    return _searched("regex", re.compile(pattern), sample, str)
+    try:
+        with within(TimeoutError()):
+            return _searched("regex", re.compile(pattern), sample, str)
+    except TimeoutError:
+        return _unscored("regex", f"scorer: its pattern takes longer than {SECONDS:g} s on this answer")
 
 
 def _searched(name: str, pattern: re.Pattern[str], sample: Sample, form: Callable[[str], str]) -> Finding:

@@ -12,14 +12,13 @@ import binascii
 import contextlib
 import json
 import re
-import signal
-import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from evalrun.bounded import SECONDS, within
 from evalrun.digest import utf8
 from evalrun.errors import UserError
 
@@ -27,7 +26,6 @@ HIDDEN = "[hidden]"
 BLANKED = "[redacted]"
 SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|passw|session|credential", re.IGNORECASE)
 _SECRET_LENGTH = 6
-_SECONDS = 2.0
 _KEYS = re.compile(
     r"""
     (?: (?<![A-Za-z0-9_]) | (?<=\\[nrt]) )  # nor behind a line break as JSON writes it
@@ -121,34 +119,13 @@ class Redaction:
         """
         if not self.patterns and without(reply, self.secrets) == reply:
             return reply, 0
-        with _within(_SECONDS):
+        slow = Unredactable(f"its patterns take longer than {SECONDS:g} s on it: make them simpler")
+        with within(slow):
             return _Reply(self).of(reply, binary=binary)
 
     def matches(self, value: Any) -> bool:
         """Whether a pattern matches a text anywhere in a JSON value."""
         return any(_Reply(self).blanked(text) != text for _, text in _texts(value))
-
-
-@contextlib.contextmanager
-def _within(seconds: float) -> Iterator[None]:
-    """End a search that takes longer: some patterns take for ever on some texts.
-
-    Where there is no such alarm (another thread, Windows), it is not bounded.
-    """
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        raise Unredactable(f"its patterns take longer than {seconds:g} s on it: make them simpler")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass

@@ -102,7 +102,9 @@ def _problem(
     loc = (*at, *inner)
     name = f"'{dotted(loc)}'" if loc else "the whole"
     if error["type"] == "json_invalid":
-        return Problem(place.where(at), f"not valid JSON: {error['ctx']['error']}")
+        loc = (*at, *_half_character(error["input"]))
+        message = f"'{dotted(loc)}' holds half a character (\\ud800 to \\udfff stand for one only in pairs)"
+        return Problem(place.where(loc), message, "write the whole character, in UTF-8")
     if error["type"] == "extra_forbidden":
         known = [*_known_keys(model, inner[:-1]), *(also_known if len(inner) == 1 else ())]
         hint = nearest(str(loc[-1]), known) or f"known: {', '.join(sorted(known))}"
@@ -116,6 +118,27 @@ def _problem(
     return Problem(
         place.where(loc), f"{name} {_words(error, error['input'] if written is None else written)}", hint
     )
+
+
+def _half_character(text: str) -> Loc:
+    """Where a lone surrogate stands: all that Python writes as JSON and pydantic does not read."""
+    todo: list[tuple[Loc, Any]] = [((), json.loads(text))]
+    while todo:
+        loc, value = todo.pop()
+        items = (
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        )
+        for key, item in items:
+            if not _is_whole(key):
+                return loc
+            todo.append(((*loc, key), item))
+        if not _is_whole(value):
+            return loc
+    return ()
+
+
+def _is_whole(value: Any) -> bool:
+    return not isinstance(value, str) or not any("\ud800" <= mark <= "\udfff" for mark in value)
 
 
 def _is_branch(part: str | int) -> bool:

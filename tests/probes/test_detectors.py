@@ -427,3 +427,9 @@ def test_any_answer_gets_a_finding_of_every_detector(answer: str) -> None:
     """No text of a model breaks one."""
     made = sample(answer, *(spec for spec in HITS), "judge")
     assert decide(made).outcome in ("hit", "resisted", "unscored")
+
+
+def test_a_pattern_that_takes_for_ever_is_unscored() -> None:
+    """It is neither a hit nor resisted, and does not hold up the other attacks."""
+    found = decide(sample("a" * 40, "regex:(a|a)*b"))
+    assert ("unscored", True) == (found.outcome, "takes longer than 2 s" in found.reason)

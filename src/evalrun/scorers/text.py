@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from evalrun.bounded import SECONDS, within
 from evalrun.errors import UserError
 from evalrun.language.novel import novel_terms
 from evalrun.language.refusal import refusal_rule
 from evalrun.language.text import folded
 from evalrun.records import Case, Metric, Sample
-from evalrun.scorers import SCORERS, Scorer
+from evalrun.scorers import SCORERS, Scorer, Unscored
 
 
 def no_depth(name: str, k: int | None) -> None:
@@ -47,7 +48,12 @@ def regex(k: int | None) -> Scorer:
     metric = Metric(id="regex", event="matches its pattern", kind="rate", better="higher")
 
     def measure(sample: Sample) -> dict[str, bool]:
-        return {metric.id: re.search(_pattern(sample.case) or "", sample.draw.answer or "") is not None}
+        slow = Unscored(
+            f"scorer: its pattern takes longer than {SECONDS:g} s on this answer: make it simpler"
+        )
+        with within(slow):
+            found = re.search(_pattern(sample.case) or "", sample.draw.answer or "")
+        return {metric.id: found is not None}
 
     return Scorer("regex", (metric,), measure, lambda case: _pattern(case) is not None)
 
