@@ -6,7 +6,7 @@ Owns the header of a run folder. It reads the sealed journals; it asks nobody.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -56,27 +56,12 @@ def conclude(
     verdicts = () if plan.partial else verdicts_of(plan.config.gates, estimates, beside)
     unavailable = _unavailable(plan, folder, tally)
     stood_in = _not_exercised(plan, cassette, tally)
-    errors = [
-        *missed(cassette, "--record" if plan.answers else "--record-missing"),
-        *_refused(cassette),
-        *sorted(tally.broken)[:_NAMED],
-        *unavailable,
-    ]
-    if tally.out_of_budget:
-        errors.append(f"{tally.out_of_budget}; reached: {spent}")
-    if tally.out_of_budget or tally.down or tally.ended:
-        errors += _not_asked(plan, folder, tally)
     return RunHeader(
         evalrun=version("evalrun"),
         name=config.name,
         config=plan.public,
         config_digest=tagged("config", plan.public),
-        dataset=DatasetInfo(
-            name=plan.dataset.name,
-            digest=plan.dataset.digest,
-            cases=len(plan.cases),
-            categories=dict(Counter(case.category for case in plan.cases)),
-        ),
+        dataset=_dataset_info(plan),
         bot={"kind": config.target.kind, **about},
         not_exercised=stood_in,
         origin=plan.answers.origin if plan.answers else None,
@@ -107,9 +92,32 @@ def conclude(
             *plan.shortfalls,
             *_agreeing(plan, folder),
         ),
-        errors=tuple(errors),
+        errors=tuple(_errors(plan, folder, cassette, tally, unavailable, spent)),
         journals=journals,
     )
+
+
+def _dataset_info(plan: Plan) -> DatasetInfo:
+    return DatasetInfo(
+        name=plan.dataset.name,
+        digest=plan.dataset.digest,
+        cases=len(plan.cases),
+        categories=dict(Counter(case.category for case in plan.cases)),
+    )
+
+
+def _errors(
+    plan: Plan, folder: RunFolder, cassette: Cassette, tally: Tally, unavailable: list[str], spent: str
+) -> Iterator[str]:
+    """Why the run is not what was planned, in words."""
+    yield from missed(cassette, "--record" if plan.answers else "--record-missing")
+    yield from _refused(cassette)
+    yield from sorted(tally.broken)[:_NAMED]
+    yield from unavailable
+    if tally.out_of_budget:
+        yield f"{tally.out_of_budget}; reached: {spent}"
+    if tally.out_of_budget or tally.down or tally.ended:
+        yield from _not_asked(plan, folder, tally)
 
 
 def _not_asked(plan: Plan, folder: RunFolder, tally: Tally) -> list[str]:

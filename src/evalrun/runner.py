@@ -26,7 +26,7 @@ from evalrun.models import model, split_spec
 from evalrun.pipeline import Answering, Pipeline, Progress, Stop
 from evalrun.planning import Plan, target_of
 from evalrun.preflight import check_servers
-from evalrun.records import Begun, Context, Exchange, Meta
+from evalrun.records import Begun, Context, Exchange, Meta, RunHeader
 from evalrun.redaction import Redaction, told_without
 from evalrun.reports import report, write_reports
 from evalrun.resuming import Kept, begun_of, check_same, kept_of, settle
@@ -68,76 +68,27 @@ async def execute(
         UnavailableError: the bot cannot be had at all, or there is no recording.
         RecordingError: it cannot be had because it asked for something that is not recorded.
     """
-    started, clock, stop = datetime.now().astimezone(), time.perf_counter(), stop or Stop()
+    started, clock = datetime.now().astimezone(), time.perf_counter()
     folder.secrets = plan.config.secrets
     cassette, whole = _cassette(plan, refresh), False
     try:
         async with AsyncExitStack() as stack:
             stack.enter_context(told_without(folder.secrets))
-            kept = kept_of(folder, plan) if folder.unfinished else Kept()
-            judge, asked_again = _judge(stack, plan, cassette, _into(folder), kept.verdicts)
-            await check_servers(plan, cassette)
-            _check_baseline(plan, judge)
-            begun = begun_of(plan, judge, command)
-            _check_same(folder, begun)
-            source = await _source(stack, plan, cassette, _into(folder), kept.contexts)
-            spending = Spending(plan.config.budget, plan.config.prices, cassette.spent)
-            _begin(folder, begun.model_copy(update={"bot": source.about}), kept)
-            for exchange in plan.answers.exchanges if plan.answers else ():
-                folder.append("exchanges", exchange)
-            work = Pipeline(
-                plan,
-                folder,
-                source.answering,
-                judge,
-                progress,
-                spending,
-                source.at_once,
-                source.ended,
-                kept,
-                stop,
-            )
+            parts = await _put_together(stack, plan, folder, cassette, command)
             loading = _loading(plan) if _waits(plan) else None
-            stop.working = True
-            try:
-                await work.run()
-            finally:
-                stop.working = False
-            if stop.asked and not work.finished:
-                raise Interrupted("interrupted")
+            work = await _worked(plan, folder, parts, progress, stop or Stop())
             whole = work.whole
-            if plan.mode == "record":
-                await stack.aclose()  # whatever the bot asks for until its end is recorded
-            else:
-                source.dismiss()  # it ends while the run is concluded
-                if judge is not None:
-                    await judge.model.close()  # with it go the replies that draws could share
+            await _let_go(stack, plan, parts)
             cassette.close(whole=whole)
             progress.stop()
             if loading is not None:
                 await loading
-            from evalrun.attempts import attempt_of
             from evalrun.conclusion import conclude
 
-            header = conclude(plan, folder, cassette, work.tally, source.about, judge, str(spending))
-            attempt = attempt_of(folder, header)
-            meta = Meta(
-                run=folder.path.name,
-                mode=plan.mode,
-                started=started.isoformat(timespec="seconds"),
-                seconds=round(time.perf_counter() - clock, 1),
-                calls=spending.calls,
-                replayed=cassette.replayed,
-                tokens=spending.tokens,
-                cost=spending.cost,
-                retries=source.retries() + asked_again(),
-                refused=source.refused(),
-                attempt=attempt.number,
-                trial=attempt.trial,
-                answers=attempt.answers,
-                config_path=str(plan.config.path),
-            )
-            folder.write_header(header, meta)
+            spent = str(parts.spending)
+            header = conclude(plan, folder, cassette, work.tally, parts.source.about, parts.judge, spent)
+            seconds = round(time.perf_counter() - clock, 1)
+            folder.write_header(header, _meta(plan, folder, header, parts, cassette, started, seconds))
             if work.finished:
                 folder.finish()
             failed = tuple(write_reports(folder))
@@ -153,6 +104,101 @@ async def execute(
         progress.stop()
     codes = [ExitCode(header.exit_code), *(error.exit_code for error in failed)]
     return Result(folder, worst(codes), failed)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a run is made of, beside its plan and its folder. ``asked_again``: calls of the judge."""
+
+    kept: Kept
+    source: _Source
+    judge: Judge | None
+    asked_again: Callable[[], int]
+    spending: Spending
+
+
+async def _put_together(
+    stack: AsyncExitStack, plan: Plan, folder: RunFolder, cassette: Cassette, command: str
+) -> _Parts:
+    """Everything ready and checked, the folder begun. What can be refused is, before the bot is started."""
+    kept = kept_of(folder, plan) if folder.unfinished else Kept()
+    judge, asked_again = _judge(stack, plan, cassette, _into(folder), kept.verdicts)
+    await check_servers(plan, cassette)
+    _check_baseline(plan, judge)
+    begun = begun_of(plan, judge, command)
+    _check_same(folder, begun)
+    source = await _source(stack, plan, cassette, _into(folder), kept.contexts)
+    _begin(folder, begun.model_copy(update={"bot": source.about}), kept)
+    for exchange in plan.answers.exchanges if plan.answers else ():
+        folder.append("exchanges", exchange)
+    spending = Spending(plan.config.budget, plan.config.prices, cassette.spent)
+    return _Parts(kept, source, judge, asked_again, spending)
+
+
+async def _worked(plan: Plan, folder: RunFolder, parts: _Parts, progress: Progress, stop: Stop) -> Pipeline:
+    """The pipeline after its last judgement."""
+    source = parts.source
+    work = Pipeline(
+        plan,
+        folder,
+        source.answering,
+        parts.judge,
+        progress,
+        parts.spending,
+        source.at_once,
+        source.ended,
+        parts.kept,
+        stop,
+    )
+    stop.working = True
+    try:
+        await work.run()
+    finally:
+        stop.working = False
+    if stop.asked and not work.finished:
+        raise Interrupted("interrupted")
+    return work
+
+
+async def _let_go(stack: AsyncExitStack, plan: Plan, parts: _Parts) -> None:
+    """Nobody is asked any more."""
+    if plan.mode == "record":
+        await stack.aclose()  # whatever the bot asks for until its end is recorded
+        return
+    parts.source.dismiss()  # it ends while the run is concluded
+    if parts.judge is not None:
+        await parts.judge.model.close()  # with it go the replies that draws could share
+
+
+def _meta(
+    plan: Plan,
+    folder: RunFolder,
+    header: RunHeader,
+    parts: _Parts,
+    cassette: Cassette,
+    started: datetime,
+    seconds: float,
+) -> Meta:
+    """What is true of this run only, and would differ in a replay of it."""
+    from evalrun.attempts import attempt_of
+
+    attempt, source, spending = attempt_of(folder, header), parts.source, parts.spending
+    return Meta(
+        run=folder.path.name,
+        mode=plan.mode,
+        started=started.isoformat(timespec="seconds"),
+        seconds=seconds,
+        calls=spending.calls,
+        replayed=cassette.replayed,
+        tokens=spending.tokens,
+        cost=spending.cost,
+        retries=source.retries() + parts.asked_again(),
+        refused=source.refused(),
+        attempt=attempt.number,
+        trial=attempt.trial,
+        answers=attempt.answers,
+        config_path=str(plan.config.path),
+    )
 
 
 def _check_same(folder: RunFolder, begun: Begun) -> None:
@@ -237,7 +283,7 @@ class _Bot:
     replies: CassetteTransport | None
     target: Target
     ended: Callable[[], str]
-    dismiss: Callable[[], object]
+    dismiss: Callable[[], object] = int
 
 
 async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe) -> _Bot:
@@ -246,42 +292,11 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
     In a replay of the bot's own replies there is nothing of it: none is launched, none connected to.
     """
     config = plan.config
-    launch, options, kind = config.target.launch, config.target.options, target_of(config)
-    limits = Limits(**config.target.limits.model_dump())
-    url, tap = getattr(options, "url", None) or "", None
-    ended: Callable[[], str] = str
-    dismiss: Callable[[], object] = int
-    if config.tapped:
-        from evalrun.tap import Tap
-
-        tap = Tap(
-            url if kind.is_model else config.upstream,
-            cassette,
-            plan.seeds.at,
-            observe,
-            timeout=limits.timeout,
-            concurrency=limits.concurrency,
-            bind=config.tap.bind,
-            host=config.tap.host,
-            token=config.tap.token or "",
-        )
-        await stack.enter_async_context(tap)
-    if launch is not None and not (config.at_bot and plan.mode == "replay"):
-        process = Launch(
-            launch.command,
-            launch.env,
-            config.folder,
-            ready=launch.ready,
-            timeout=launch.timeout,
-            tap=tap.url if tap else "",
-            fresh_cache=plan.mode == "record" and tap is not None,
-        )
-        loading = _loading(plan)
-        try:
-            await stack.enter_async_context(process)
-        finally:
-            await loading
-        url, ended, dismiss = process.url, process.ended, process.dismiss
+    kind, url = target_of(config), getattr(config.target.options, "url", None) or ""
+    tap = await _tap(stack, plan, cassette, observe, url) if config.tapped else None
+    process = None if config.at_bot and plan.mode == "replay" else await _launched(stack, plan, tap)
+    if process is not None:
+        url = process.url
     replies = (
         CassetteTransport(cassette, "bot", None, observe, base_path=urlsplit(url).path, own=True)
         if config.at_bot
@@ -289,18 +304,60 @@ async def _bot(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: O
     )
     setting = Setting(
         url=url or "http://127.0.0.1",
-        limits=limits,
+        limits=Limits(**config.target.limits.model_dump()),
         folder=config.folder,
-        launched=launch is not None,
+        launched=config.target.launch is not None,
         tap=tap.url if tap else "",
         temperature=config.temperature,
         max_tokens=config.max_tokens,
         replies=replies,
         secrets=config.secrets,
     )
-    made: Target = kind(options, setting)
+    made: Target = kind(config.target.options, setting)
     stack.push_async_callback(made.close)
-    return _Bot(tap, replies, made, lambda: ended() or made.ended(), dismiss)
+    if process is None:
+        return _Bot(tap, replies, made, made.ended)
+    return _Bot(tap, replies, made, lambda: process.ended() or made.ended(), process.dismiss)
+
+
+async def _tap(stack: AsyncExitStack, plan: Plan, cassette: Cassette, observe: Observe, url: str) -> Tap:
+    """The tap, listening. A bot that is a model itself, at ``url``, is what it forwards to."""
+    from evalrun.tap import Tap
+
+    config, limits = plan.config, plan.config.target.limits
+    tap = Tap(
+        url if target_of(config).is_model else config.upstream,
+        cassette,
+        plan.seeds.at,
+        observe,
+        timeout=limits.timeout,
+        concurrency=limits.concurrency,
+        bind=config.tap.bind,
+        host=config.tap.host,
+        token=config.tap.token or "",
+    )
+    return await stack.enter_async_context(tap)
+
+
+async def _launched(stack: AsyncExitStack, plan: Plan, tap: Tap | None) -> Launch | None:
+    """The bot's process, ready, where the config starts one. What is needed later loads meanwhile."""
+    launch = plan.config.target.launch
+    if launch is None:
+        return None
+    process = Launch(
+        launch.command,
+        launch.env,
+        plan.config.folder,
+        ready=launch.ready,
+        timeout=launch.timeout,
+        tap=tap.url if tap else "",
+        fresh_cache=plan.mode == "record" and tap is not None,
+    )
+    loading = _loading(plan)
+    try:
+        return await stack.enter_async_context(process)
+    finally:
+        await loading
 
 
 def _waits(plan: Plan) -> bool:
