@@ -7,8 +7,10 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +19,7 @@ import pytest
 
 from evalrun.errors import UnavailableError
 from evalrun.launch import Launch, free_port
-from evalrun.process import Process, find_program
+from evalrun.process import GRACE_SECONDS, Process, find_program
 from fakes.killing import runs
 from fakes.project import BOT
 
@@ -111,6 +113,40 @@ async def test_a_dismissed_bot_has_its_time_to_end_and_is_told_once(tmp_path: Pa
     await process.stop()
     assert 0 == await process.wait()
     assert "TERM\n" == (tmp_path / "told").read_text()
+
+
+async def test_a_user_who_will_not_wait_waits_a_moment_for_a_patient_bot(tmp_path: Path) -> None:
+    """Its time to end is short then; and it is seen to its end, so that nothing of it is left to be told."""
+    (tmp_path / "bot.py").write_text(PATIENT)
+    process = await Process.start([sys.executable, "-S", "bot.py"], {}, tmp_path, what="x")
+    await until((tmp_path / "ready").exists)
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await process.stop()
+
+    run, begun = asyncio.create_task(work()), time.monotonic()
+    await asyncio.sleep(0)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert time.monotonic() - begun < GRACE_SECONDS
+    assert -signal.SIGKILL == process.returncode
+
+
+async def test_a_stop_that_is_broken_off_sees_the_bot_to_its_end(tmp_path: Path) -> None:
+    """Else its transport would be left to an event loop that is closed by then."""
+    (tmp_path / "bot.py").write_text(PATIENT)
+    process = await Process.start([sys.executable, "-S", "bot.py"], {}, tmp_path, what="x")
+    await until((tmp_path / "ready").exists)
+    stopping = asyncio.create_task(process.stop())
+    await until((tmp_path / "told").exists)
+    stopping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopping
+    assert -signal.SIGKILL == process.returncode
 
 
 async def test_the_end_of_a_dismissed_bot_is_not_its_failure(tmp_path: Path) -> None:

@@ -375,6 +375,35 @@ def test_stopped_before_the_first_answer(project: Project, number: signal.Signal
         os.kill(int(pid_file.read_text()), 0)
 
 
+HASTY = """
+import os, signal
+from evalrun.reports import report
+
+@report("hasty.txt")
+def hasty(folder):
+    os.kill(os.getpid(), signal.SIGINT)
+    return b""
+"""
+
+
+def test_stopped_while_the_reports_are_written(project: Project) -> None:
+    """Everything is answered, judged and kept: what shows it is named, and nothing is to be gone on with."""
+    (project.folder / "hasty.py").write_text(HASTY)
+    project.config["plugins"] = ["hasty"]
+    launch = project.config["target"]["launch"]  # its bot takes its time, in which the signal is heard
+    launch["command"] = ["sh", "-c", "trap '' TERM; exec \"$@\"", "sh", *launch["command"]]
+    process, path = project.start("--live")
+    text, _ = process.communicate(timeout=60)
+    assert ExitCode.INTERRUPTED == process.returncode, text
+    assert "evalrun: interrupted; the run is complete" in text
+    assert f"show it: evalrun report {path}" in text
+    assert "Traceback" not in text
+    assert RunFolder(path).complete
+    again, _ = project.start("--live", resume=path)  # not in this process, in which the plugin would stay
+    text, _ = again.communicate(timeout=60)
+    assert (ExitCode.USAGE, True) == (again.returncode, f"show it: evalrun report {path}" in text)
+
+
 @pytest.mark.parametrize("signals", [1, 2])
 def test_ctrl_c_does_not_wait_for_ever(project: Project, signals: int) -> None:
     """An answer that takes 40 seconds is waited for ten, if asked twice not at all; the bot is gone all the

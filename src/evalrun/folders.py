@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from datetime import date
 from pathlib import Path
 
@@ -20,8 +21,6 @@ def new_run_folder(output: Path | None, name: str) -> RunFolder:
     """
     try:
         if output is not None:
-            if output.is_dir() and any(output.iterdir()):
-                raise UserError(f"--output {output}: not empty", "name a folder that does not exist yet")
             output.mkdir(parents=True, exist_ok=True)
             return _reserved(output)
         return RunFolder(_free(f"{date.today():%m%d}-{name}"))
@@ -41,19 +40,27 @@ def unfinished_run_folder(path: Path) -> RunFolder:
         done = (path / HEADER).is_file()
         raise UserError(
             f"{path}: nothing to resume, " + ("this run is complete" if done else "nothing was asked yet"),
-            "run again without --resume",
+            f"show it: {shown_by(path)}" if done else "run again without --resume",
         )
     folder.hold()
     return folder
 
 
 def _reserved(output: Path) -> RunFolder:
-    """Take the folder for this run: of two that start at once, one is refused."""
-    try:
-        RunFolder(output).file("cases").open("xb").close()
-    except FileExistsError:
-        raise UserError(f"--output {output}: another run writes there", "name another folder") from None
-    return RunFolder(output)
+    """Take the folder for this run: of two that start at once, one is refused.
+
+    An empty journal of cases is what a run leaves that was killed before it asked anything.
+    """
+    folder = RunFolder(output)
+    mark = folder.file("cases")
+    if not (set(output.iterdir()) <= {mark} and not mark.is_symlink() and folder.take(mark)):
+        raise UserError(f"--output {output}: not empty", "name a folder that does not exist yet")
+    return folder
+
+
+def shown_by(path: Path) -> str:
+    """The command that shows a finished run."""
+    return f"evalrun report {shlex.quote(str(path))}"
 
 
 def give_back(folder: RunFolder) -> None:

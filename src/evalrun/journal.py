@@ -165,9 +165,25 @@ class RunFolder:
         Raises:
             UserError: another one does.
         """
-        self._held = (self.path / RESUME).open("rb")
-        if not hold(self._held):
+        held = (self.path / RESUME).open("rb")
+        if not hold(held):
+            held.close()
             raise UserError(f"{self.path}: this run is still going on", "wait for its end")
+        self.let_go()
+        self._held = held
+
+    def take(self, mark: Path) -> bool:
+        """Make the file ``mark`` and keep other processes from it; False where something stands in it.
+
+        Raises:
+            UserError: another process keeps it.
+        """
+        held = mark.open("ab")
+        if not hold(held):
+            held.close()
+            raise UserError(f"{self.path}: another run writes there", "name another folder")
+        self._held = held
+        return not mark.stat().st_size
 
     def finish(self) -> None:
         """Nothing is left to go on with."""
@@ -211,6 +227,11 @@ class RunFolder:
     def unfinished(self) -> bool:
         """Whether the run can be gone on with."""
         return (self.path / RESUME).is_file()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to its end."""
+        return (self.path / HEADER).is_file() and not self.unfinished
 
     @property
     def begun(self) -> Begun:

@@ -21,7 +21,8 @@ from evalrun.redaction import secrets_of, without
 
 _TAIL_LINES = 20
 _TAIL_BYTES = 8192
-_GRACE_SECONDS = 5.0
+GRACE_SECONDS = 5.0
+_AT_ONCE_SECONDS = 1.0
 _KEEPER = 'trap "" TERM INT HUP; read -r _; kill -TERM 0; sleep 1; kill -KILL 0'
 """What leads the group of a program: it waits for the end of its input, which only evalrun holds open. Where
 evalrun ends without a word, as by kill -9, that end comes, and the whole group goes."""
@@ -165,19 +166,21 @@ class Process:
         self.dismissed = True
 
     async def stop(self) -> None:
-        """End it and all that it started: first politely, then not."""
+        """End it and all that it started: first politely, then not, and soon where a user will not wait."""
         self.dismiss()
+        task = asyncio.current_task()
+        grace = _AT_ONCE_SECONDS if task and task.cancelling() else GRACE_SECONDS
         try:
-            await asyncio.wait_for(self._process.wait(), _GRACE_SECONDS)
+            await asyncio.wait_for(self._process.wait(), grace)
         except TimeoutError:
             pass
         finally:
-            # Nor does it outlive a user who will not wait. A child of it may have: the whole group goes.
+            # A child of it may have outlived it: the whole group goes.
             self._signal(signal.SIGKILL)
-        await self._process.wait()
-        _end(self._keeper)
-        self._reader.cancel()
-        await asyncio.gather(self._reader, return_exceptions=True)
+            await self._process.wait()
+            _end(self._keeper)
+            self._reader.cancel()
+            await asyncio.gather(self._reader, return_exceptions=True)
 
     def _signal(self, number: signal.Signals) -> None:
         group = self._keeper.pid if self._keeper else self._process.pid

@@ -197,6 +197,21 @@ def test_progress_on_a_terminal_leaves_nothing_behind(monkeypatch: pytest.Monkey
     assert "judged" not in stream.getvalue()
 
 
+def test_what_is_said_aside_is_not_drawn_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The live lines are away while it is said, and are drawn below it without going up again."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    stream = Stream(terminal=True)
+    progress = Progress(stream)
+    progress.start(2, 2, lambda: "faithful .80 of .50 so far")
+    with progress.aside():
+        stream.write("finishing what is in flight\n")
+    before, _, after = stream.getvalue().partition("finishing what is in flight\n")
+    progress.stop()
+    assert before.rstrip("\r").endswith("\x1b[2K")
+    assert "\x1b[1A" not in after.partition("answered")[0]
+    assert "answered" in after
+
+
 def test_progress_on_a_terminal_shows_what_the_gates_would_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Below the line of counts stands the forecast of the gates, as long as there is one."""
     monkeypatch.setenv("TERM", "xterm-256color")

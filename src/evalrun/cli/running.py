@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from evalrun.journal import RunFolder
     from evalrun.pipeline import Stop
     from evalrun.planning import Plan
+    from evalrun.reports.progress import Progress
     from evalrun.runner import Result
     from evalrun.settings import RunConfig
 
@@ -201,7 +202,7 @@ def _executed(plan: Plan, folder: RunFolder, ending: Ending, refresh: bool) -> R
 
     async def stoppable() -> Result:
         stop = Stop()
-        _stop_on_signals(stop)
+        _stop_on_signals(stop, progress)
         return await execute(plan, folder, progress, refresh=refresh, command=command, stop=stop)
 
     try:
@@ -231,17 +232,23 @@ def _show(result: Result, ending: Ending) -> None:
 
 def _kept(folder: RunFolder) -> str:
     """What there is of a run that ended early."""
+    if folder.complete:
+        return "; the run is complete"
     draws = folder.file("draws")
     some = draws.is_file() and draws.stat().st_size
     return "; finished draws are kept" if some else " before the first answer"
 
 
 def _way_on(folder: RunFolder) -> str:
-    """The command that goes on with a run, where that is possible."""
+    """The command that goes on with a run, where that is possible, or shows what it came to."""
+    from evalrun.folders import shown_by
+
+    if folder.complete:
+        return f"\n    show it: {shown_by(folder.path)}"
     return f"\n    go on with it: {folder.begun.command}" if folder.unfinished else ""
 
 
-def _stop_on_signals(stop: Stop) -> None:
+def _stop_on_signals(stop: Stop, progress: Progress) -> None:
     """Ctrl-C, or the SIGTERM of a cancelled job: once, what is in flight may finish; twice, it may not.
 
     So does the SIGHUP of a closed terminal, which comes from shell and system both, and so counts once;
@@ -263,7 +270,8 @@ def _stop_on_signals(stop: Stop) -> None:
             return
         stop.asked = True
         loop.call_later(GRACE_SECONDS, cut)
-        echo(f"evalrun: finishing what is in flight, at most {GRACE_SECONDS} s; again: at once", err=True)
+        with progress.aside():
+            echo(f"evalrun: finishing what is in flight, at most {GRACE_SECONDS} s; again: at once", err=True)
 
     def hung_up() -> None:
         loop.add_signal_handler(signal.SIGHUP, _say_nothing_to_nobody)

@@ -6,7 +6,8 @@ Owns the counting of what it is told and the guess of the time left. The runner 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from rich.console import Console
@@ -40,11 +41,22 @@ class Progress:
         self._total, self._to_judge, self._outlook = total_draws, to_judge, outlook
         self._began = self._told = self._clock()
         if self.live:
-            console = Console(file=self._stream, markup=False, highlight=False, emoji=False)
-            self._live = Live(
-                console=console, get_renderable=self._drawn, refresh_per_second=4, transient=True
-            )
-            self._live.start()
+            self._draw()
+
+    def _draw(self) -> None:
+        console = Console(file=self._stream, markup=False, highlight=False, emoji=False)
+        self._live = Live(console=console, get_renderable=self._drawn, refresh_per_second=4, transient=True)
+        self._live.start(refresh=True)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While something else is said, the live lines are away; else they would be drawn over it."""
+        if self._live is None:
+            yield
+            return
+        self._live.stop()
+        yield
+        self._draw()
 
     def answered(self, ok: bool) -> None:
         """One more answer, or one that failed for good."""
