@@ -413,3 +413,45 @@ def test_only_a_random_sample_is_carried_elsewhere(tmp_path: Path) -> None:
     path = write_labels(tmp_path / "f.jsonl", rows, dimension="faithful", design="by_verdict")
     with pytest.raises(UserError, match="only draws chosen at random"):
         carried(run, load_labels(path), "r1")
+
+
+# ---------------------------------------------------------------- questions that share documents
+
+
+def shared(
+    tmp_path: Path, questions: int, documents: int, labels: dict[str, bool], **header: Any
+) -> Correction:
+    """The correction of the faithful rate of a run whose questions come from so many documents."""
+    tmp_path.mkdir(exist_ok=True)
+    run = write_run(tmp_path / "run", many(questions))
+    cases = [case.model_copy(update={"cluster": f"d{at % documents}"}) for at, case in enumerate(run.cases())]
+    path = write_labels(tmp_path / "f.jsonl", labelled(run, labels), **({"dimension": "faithful"} | header))
+    judge = run.header.judge
+    assert judge is not None
+    files = [used(load_labels(path))]
+    found, _ = correct(run.header.estimates, files, judge.fingerprint, cases, run.draws(), run.judgements())
+    return of({(one.metric, one.group): one for one in found}, "faithful")
+
+
+def test_labels_of_questions_that_share_documents_count_together(tmp_path: Path) -> None:
+    """Ten documents of four questions, each all right or all wrong: the limits of about ten labels."""
+    found = shared(tmp_path, 40, 10, {f"q{n:02}": n % 10 > 2 for n in range(40)})
+    known = stats.wilson_ci(7, 10)
+    assert ("labelled-draw-nested", 40) == (found.method, found.labels)
+    assert (known.low, known.high) == pytest.approx((found.low, found.high), abs=0.02)
+    partly = shared(tmp_path / "partly", 40, 10, {f"q{n:02}": n % 10 > 2 for n in range(20)})
+    assert "ppi-nested" == partly.method
+
+
+def test_labels_of_too_few_documents_correct_nothing(tmp_path: Path) -> None:
+    """With what it takes; labels chosen by verdict do not know of documents."""
+    found = shared(tmp_path, 40, 5, {f"q{n:02}": True for n in range(40)})
+    assert (None, "the 40 labelled questions are worth 5 documents, needs 8") == (found.value, found.why)
+    judge = write_run(tmp_path / "other", many(2)).header.judge
+    assert judge is not None
+    chosen = {"design": "by_verdict", "judge": judge.fingerprint}
+    found = shared(tmp_path / "v", 40, 10, {f"q{n:02}": True for n in range(40)}, **chosen)
+    assert (None, "questions share documents, which labels chosen by verdict do not tell") == (
+        found.value,
+        found.why,
+    )

@@ -10,6 +10,7 @@ import pytest
 
 from evalrun.gates import decide, infeasible, number
 from evalrun.records import Bounds, Case, Correction, Estimate, Gate, Metric, Score, Verdict
+from evalrun.stats.interval import wilson_interval
 from evalrun.summary import summarise
 
 CASES = Path(__file__).parent / "cases"
@@ -295,3 +296,19 @@ def test_questions_that_share_documents_may_be_too_few_for_a_gate() -> None:
     assert infeasible(Gate(metric="m", min=0.8), RATE, asked(30), lambda case: True) is None
     exempt = Gate(metric="m", min=0.8, infer="this_set")
     assert infeasible(exempt, RATE.model_copy(update={"deterministic": True}), shared(4), bool) is None
+
+
+def test_questions_of_shared_documents_count_for_less_in_the_advice() -> None:
+    """What would hold is told in questions like these, and not in questions of documents of their own."""
+    found = estimate(12, 8)["m", "all"]
+
+    def told(method: str, size: float) -> str:
+        limits = wilson_interval(0.6, size, 20, 0.95, method)
+        asked = found.model_copy(update={"method": method, "low": limits.low, "high": limits.high})
+        return decide(gate(min=0.5), {("m", "all"): asked}).advice
+
+    alone = told("wilson", 20)
+    assert "97 questions at this rate would hold; you have 20 (add questions, not draws)" == alone
+    nested = told("wilson-nested", 10)
+    assert nested.startswith("193 questions at this rate would hold; you have 20")
+    assert nested.endswith("(add questions from other documents, not draws)")

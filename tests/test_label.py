@@ -234,6 +234,9 @@ def test_the_page_shows_what_the_terminal_shows(run: RunFolder) -> None:
     assert 0 == result.exit_code
     page = Path("sheet.html").read_text("utf-8")
     assert 3 == page.count('<section class="answer"')
+    assert "--import FILE\n" in result.output
+    named = label("", "--random", 3, "--html", "sheet.html", "--output", "my labels.jsonl").output
+    assert "--import FILE --output 'my labels.jsonl'" in named
     for one in choose_random(run, 0, 3):
         assert str(one.draw.answer) in page
     assert "claims@1" not in page
@@ -256,7 +259,10 @@ def test_what_is_saved_is_taken_in(run: RunFolder) -> None:
     assert "2 labels taken into" in label("", "--import", source).output
     label("y", "--random", 3)
     assert [True, False, True] == [one.label for one in written().rows]
-    label("", "--import", saved(run, row(run, 1, True)))
+    turned = label("", "--import", saved(run, row(run, 1, True))).output
+    assert (
+        "1 label taken into data/labels/refusal.jsonl; 1 of them replaces one that said otherwise" in turned
+    )
     assert [True, True, True] == [one.label for one in written().rows]
 
 

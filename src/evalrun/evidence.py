@@ -7,7 +7,8 @@ chosen decides the method; the formulas are those of :mod:`evalrun.stats`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalrun import stats
@@ -29,7 +30,8 @@ from evalrun.records import (
 )
 from evalrun.reducers import split
 from evalrun.stats import Corrected
-from evalrun.summary import CONFIDENCE
+from evalrun.stats.rate import MIN_CLUSTERS
+from evalrun.summary import CONFIDENCE, documents_of
 
 MIN_LABELS = 8
 """Fewer labelled questions correct nothing, as fewer questions decide no gate."""
@@ -67,6 +69,7 @@ def _joined(files: Sequence[LabelsUsed], *, judge: bool = False) -> Readings:
 class _Question:
     """The event by the judge, of each draw with a verdict, the labelled one first; its ``label``."""
 
+    case: Case
     verdicts: list[float]
     label: float | None = None
 
@@ -138,17 +141,24 @@ class Evidence:
             return _too_few(len(labelled))
         labels = [question.label or 0.0 for question in labelled]
         rest = [question for question in questions if question.label is None]
+        documents = documents_of([question.case for question in (*labelled, *rest)])
+        if few := _few_documents(documents, len(labelled)):
+            return Correction(labels=len(labelled), why=few)
         if rest:
             others = [math.fsum(question.verdicts) / len(question.verdicts) for question in rest]
-            found = stats.ppi_ci(labels, [one.verdicts[0] for one in labelled], others, CONFIDENCE)
+            first = [one.verdicts[0] for one in labelled]
+            found = stats.ppi_ci(labels, first, others, CONFIDENCE, documents)
         else:
-            found = stats.labelled_draw_ci(labels, [one.verdicts for one in labelled], CONFIDENCE)
+            every = [one.verdicts for one in labelled]
+            found = stats.labelled_draw_ci(labels, every, CONFIDENCE, documents)
         return _correction(estimate, found, len(labelled))
 
     def _by_verdict(
         self, estimate: Estimate, members: Sequence[Case], files: Sequence[LabelsUsed]
     ) -> Correction:
         """By what is right among each verdict; the draws that could be chosen are one a question, by seed."""
+        if documents_of(members) is not None:
+            return Correction(why="questions share documents, which labels chosen by verdict do not tell")
         (file,) = files
         labels, seed = _joined(files), file.header.seed
         frame = {draw.case: draw for draw in one_a_case(self._every(), seed or 0)}
@@ -192,8 +202,16 @@ class Evidence:
         ]
         if len(pairs) < MIN_LABELS:
             return _too_few(len(pairs))
-        verdicts = [question.verdicts for question in self._questions(metric, members, ())]
-        share = stats.rate_ci(verdicts, CONFIDENCE)
+        questions = self._questions(metric, members, ())
+        verdicts, documents = (
+            [one.verdicts for one in questions],
+            documents_of([one.case for one in questions]),
+        )
+        share = (
+            stats.rate_ci(verdicts, CONFIDENCE)
+            if documents is None
+            else stats.nested_rate_ci(verdicts, documents, CONFIDENCE)
+        )
         if share.estimate is None or share.n_eff is None:
             return Correction(why="nothing was measured")
         found = stats.rogan_gladen_ci(
@@ -236,11 +254,11 @@ class Evidence:
             # A draw may share its words with one that was chosen elsewhere: the seed tells which is meant.
             labelled = [*(draw for draw in one_a_case(draws, seed) if draw in labelled), *labelled]
         if not labelled:
-            return _Question([*verdicts.values()])
+            return _Question(case, [*verdicts.values()])
         first = labelled[0]
         verdict = verdicts.pop(first.index)
         label = event_of(metric, case.expect, **_both(labels[first.digest or ""]))
-        return _Question([verdict, *verdicts.values()], float(label))
+        return _Question(case, [verdict, *verdicts.values()], float(label))
 
     def _verdict(self, draw: Draw, metric: str, case: Case) -> bool | None:
         """Whether the event happened, by the judge; None without a verdict on this answer."""
@@ -263,6 +281,15 @@ def _beyond(estimate: Estimate, members: Sequence[Case]) -> str:
     if estimate.metric in ("right", "correct"):
         return "labels do not say whether an answer agrees with its reference"
     return "no label says whether this happened"
+
+
+def _few_documents(documents: Sequence[Hashable] | None, labelled: int) -> str:
+    """Why so many labelled questions, which come first, correct nothing, or an empty string."""
+    if documents is None:
+        return ""
+    effective = stats.documents_effective([*Counter(documents[:labelled]).values()])
+    told = f"the {labelled} labelled questions are worth {effective:.3g} documents, needs {MIN_CLUSTERS}"
+    return told if effective < MIN_CLUSTERS else ""
 
 
 def _expect(metric: str) -> Expect:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from evalrun import stats
-from evalrun.records import Case, Estimate, Gate, Metric, Verdict
+from evalrun.records import Case, Correction, Estimate, Gate, Metric, Verdict
 from evalrun.reports import words
 from evalrun.stats.decision import TOLERANCE
 from evalrun.stats.rate import MIN_CLUSTERS
@@ -152,7 +152,8 @@ def _advice(gate: Gate, found: Estimate) -> str:
     measured = found.measured
     value = measured.value if measured else found.value
     assert value is not None
-    needed = stats.questions_needed(value, limit, at_least, method=gate.method)
+    each = _worth(measured, measured.labels) if measured else _worth(found, found.n)
+    needed = stats.questions_needed(value, limit, at_least, method=gate.method, per_question=each)
     if needed is None:
         side = "reaches" if at_least else "stays under"
         return f"at this rate no number of questions {side} the threshold"
@@ -161,4 +162,13 @@ def _advice(gate: Gate, found: Estimate) -> str:
         return told if needed > measured.labels and not measured.assumes else ""
     if needed <= found.n:
         return ""
-    return f"{needed} questions at this rate would hold; you have {found.n} (add questions, not draws)"
+    what = "questions from other documents" if each < 1 else "questions"
+    return f"{needed} questions at this rate would hold; you have {found.n} (add {what}, not draws)"
+
+
+def _worth(found: Estimate | Correction, questions: int) -> float:
+    """What a question counts for: less than 1 where questions share documents. Draws are not counted on."""
+    value, low, high = found.value, found.low, found.high
+    if not found.method.endswith("-nested") or value is None or low is None or high is None:
+        return 1.0
+    return min(stats.n_eff_of(value, low, high) / questions, 1.0)

@@ -131,10 +131,16 @@ class Sheet:
         self._rows[self.rater, case, draw] = Label(draw=draw, case=case, rater=self.rater, label=label)
         self._write()
 
-    def add(self, rows: Iterable[Label]) -> None:
-        """Take in labels that were made elsewhere; one for the same answer by the same rater is replaced."""
-        self._rows |= {(row.rater, row.case, row.draw): row for row in rows}
+    def add(self, rows: Iterable[Label]) -> int:
+        """Take in labels that were made elsewhere; one for the same answer by the same rater is replaced.
+
+        Returns how many said otherwise before.
+        """
+        new = {(row.rater, row.case, row.draw): row for row in rows}
+        turned = sum(key in self._rows and self._rows[key].label != row.label for key, row in new.items())
+        self._rows |= new
         self._write()
+        return turned
 
     def _write(self) -> None:
         try:
@@ -173,8 +179,9 @@ def _relative(path: str) -> str:
     return (found.relative_to(here) if found.is_relative_to(here) else found).as_posix()
 
 
-def import_labels(folder: RunFolder, source: Path, target: Path, dimension: str) -> int:
-    """Take the labels of ``source`` into the sheet ``target``; how many there were.
+def import_labels(folder: RunFolder, source: Path, target: Path, dimension: str) -> tuple[int, int]:
+    """Take the labels of ``source`` into the sheet ``target``: how many there were, and how many of them
+    replace one that said otherwise.
 
     Raises:
         UserError: the file is of another dimension, or a label is of no answer of the run; nothing is taken
@@ -192,5 +199,5 @@ def import_labels(folder: RunFolder, source: Path, target: Path, dimension: str)
             f"{source}: {len(strange)} labels are of no answer in {folder.path}: {named}",
             "name the run that the page was made from",
         )
-    Sheet.open(target, labels.header, labels.rows[0].rater).add(labels.rows)
-    return len(labels.rows)
+    turned = Sheet.open(target, labels.header, labels.rows[0].rater).add(labels.rows)
+    return len(labels.rows), turned

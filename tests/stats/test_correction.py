@@ -117,3 +117,38 @@ def test_confidence_is_checked_first() -> None:
     for call in calls:
         with pytest.raises(ValueError, match="confidence"):
             call()
+
+
+DOCUMENTS = [f"d{question // 3}" for question in range(36)]
+
+
+def test_labels_of_one_document_count_together() -> None:
+    """Twelve documents of which every label is yes or every label no say what twelve labels say."""
+    labels = [float(question // 3 >= 4) for question in range(36)]
+    alone, known = stats.labelled_draw_ci(labels, [[1.0]] * 36), stats.wilson_ci(8, 12)
+    found = stats.labelled_draw_ci(labels, [[1.0]] * 36, 0.95, DOCUMENTS)
+    assert "labelled-draw-nested" == found.method
+    assert (known.low, known.high) == pytest.approx((found.low, found.high), abs=0.01)
+    assert (found.low or 1) < (alone.low or 0) - 0.08
+    apart = stats.labelled_draw_ci(labels, [[1.0]] * 36, 0.95, list(range(36)))
+    assert (alone.low, alone.high) == pytest.approx((apart.low, apart.high))
+
+
+def test_other_questions_of_a_document_count_with_its_labels() -> None:
+    """Two of three labelled, the judge right about all: no better known than by all labels."""
+    truth = [float(question // 3 >= 4) for question in range(36)]
+    marked = [question for question in range(36) if question % 3 != 2]
+    rest = [question for question in range(36) if question % 3 == 2]
+    y, others = [truth[question] for question in marked], [truth[question] for question in rest]
+    documents = [DOCUMENTS[question] for question in (*marked, *rest)]
+    found = stats.ppi_ci(y, y, others, 0.95, documents)
+    assert "ppi-nested" == found.method
+    assert (found.low or 1) <= (stats.labelled_draw_ci(truth, [[1.0]] * 36, 0.95, DOCUMENTS).low or 0) + 0.02
+    assert (found.low or 1) < (stats.ppi_ci(y, y, others).low or 0) - 0.08
+
+
+def test_labels_of_few_documents_correct_nothing() -> None:
+    """Fewer than eight: coverage could not be shown."""
+    few = [f"d{question % 7}" for question in range(36)]
+    assert "too_few_clusters" == stats.labelled_draw_ci([1.0] * 36, [[1.0]] * 36, 0.95, few).reason
+    assert "too_few_clusters" == stats.ppi_ci([1.0] * 20, [1.0] * 20, [1.0] * 16, 0.95, few).reason

@@ -178,6 +178,7 @@ def label(
     from evalrun.journal import RunFolder
     from evalrun.records import Rater
     from evalrun.reports.labelling import ASKED
+    from evalrun.reports.words import count as counted
 
     run = RunFolder(folder)
     run.need_all()
@@ -189,8 +190,9 @@ def label(
         raise UserError("--pool is for --dimension relevant", "leave it out")
     path = output or Path("data", "labels", f"{dimension}.jsonl")
     if saved is not None and (count, each, html) == (None, None, None):
-        taken = labelling.import_labels(run, saved, path, dimension)
-        echo(f"{taken} labels taken into {path}")
+        taken, turned = labelling.import_labels(run, saved, path, dimension)
+        told = f"; {turned} of them {'replaces one' if turned == 1 else 'replace ones'} that said otherwise"
+        echo(f"{counted(taken, 'label')} taken into {path}{told if turned else ''}")
         return
     chosen = _chosen(run, dimension, count, each, seed, saved)
     design: Literal["random", "by_verdict"] = "random" if each is None else "by_verdict"
@@ -199,8 +201,8 @@ def label(
     if html is not None:
         _write_page(html, chosen, dimension, header, rater)
         echo(f"{html}: {len(chosen)} answers")
-        run_named = shlex.quote(str(folder))
-        echo(f"what it saves: evalrun label {run_named} --dimension {dimension} --import FILE")
+        run_named, into = shlex.quote(str(folder)), f" --output {shlex.quote(str(output))}" if output else ""
+        echo(f"what it saves: evalrun label {run_named} --dimension {dimension} --import FILE{into}")
         return
     sheet = labelling.Sheet.open(path, header, rater)
     _read_answers(chosen, sheet, dimension)

@@ -335,7 +335,10 @@ def proof_lines(levels: Mapping[str, int]) -> list[str]:
 
 def documents_line(header: RunHeader) -> str:
     """Which rates are over questions that share documents, and by which interval; empty where none is."""
-    found = {one.group: one for one in header.estimates if one.documents is not None}
+    found: dict[str, Estimate] = {}
+    for one in header.estimates:  # of the metrics of a group, the one that most questions count for
+        if one.documents is not None and (one.group not in found or one.n > found[one.group].n):
+            found[one.group] = one
     told = [
         f"{one_line(name)} {count(one.n, 'question')}, as much as {one.documents:.3g} documents"
         + (" (too few for a gate)" if one.reason == "too_few_clusters" else "")

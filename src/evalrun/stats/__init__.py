@@ -56,6 +56,7 @@ from evalrun.stats.feasibility import (
     chance_to_hold,
     min_n_perfect,
     min_passes,
+    n_eff_of,
     questions_needed,
     rate_to_hold,
 )
@@ -132,6 +133,7 @@ __all__ = [
     "mean_t_ci",
     "min_n_perfect",
     "min_passes",
+    "n_eff_of",
     "nested_rate_ci",
     "pabak",
     "paired_mde",

@@ -8,15 +8,16 @@ from the label files by ``evalrun.agreement``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalrun.stats.effective import FloatArray, effective_n, normal_quantile, shrunk_variance
+from evalrun.stats.effective import FloatArray, effective_n, nested_n_eff, normal_quantile, shrunk_variance
 from evalrun.stats.interval import Interval, Reason, check_count, wilson_ci, wilson_interval
 from evalrun.stats.paired import unpaired_ci
+from evalrun.stats.rate import MIN_CLUSTERS, documents_effective
 
 
 @dataclass(frozen=True)
@@ -96,28 +97,39 @@ def ppi_ci(
     judge_labelled: Sequence[float],
     judge_unlabelled: Sequence[float],
     confidence: float = 0.95,
+    documents: Sequence[Hashable] | None = None,
 ) -> Corrected:
     """Interval of :func:`ppi_mean`, by the effective number of labels, between n and n + N.
 
-    The papers' z interval covers far too seldom with few labels; this is the project's own.
+    The papers' z interval covers far too seldom with few labels; this is the project's own. ``documents``
+    names the document of each labelled question and then of each other one, where some share one: see
+    :class:`_Shared`.
     """
     normal_quantile(confidence)
     n = len(reference)
     if n < 2:
         return _none("ppi", "too_few_clusters" if n else "no_data")
     found = ppi_mean(reference, judge_labelled, judge_unlabelled)
+    residuals = _shares("reference", reference) - found.weight * _shares("judge_labelled", judge_labelled)
+    others = found.weight * _shares("judge_unlabelled", judge_unlabelled)
+    parts = [(residuals - residuals.mean()) / n, (others - others.mean()) / max(len(others), 1)]
+    shared = _Shared.of(np.concatenate(parts if len(others) else parts[:1]), documents, n)
     return _effective(
-        "ppi", found.estimate, found.se**2, n, n + len(judge_unlabelled), confidence, n, found.weight
+        "ppi", found.estimate, found.se**2, n, n + len(judge_unlabelled), confidence, n, found.weight, shared
     )
 
 
 def labelled_draw_ci(
-    labels: Sequence[float], verdicts: Sequence[Sequence[float]], confidence: float = 0.95
+    labels: Sequence[float],
+    verdicts: Sequence[Sequence[float]],
+    confidence: float = 0.95,
+    documents: Sequence[Hashable] | None = None,
 ) -> Corrected:
     """Interval where each question has one labelled draw and the judge saw all its draws.
 
     ``verdicts`` hold the judge's values of each question in [0, 1], the labelled draw's first. With one draw
-    a question these are the labels alone. The project's own, held by simulation.
+    a question these are the labels alone. The project's own, held by simulation. ``documents`` names the
+    document of each question, where some share one: see :class:`_Shared`.
 
     Raises:
         ValueError: lengths differ, a question without verdicts, or a value that is NaN or outside [0, 1].
@@ -134,9 +146,9 @@ def labelled_draw_ci(
     deviations = np.array([draws[0] - draws.mean() for draws in seen])
     most = len(y) ** 2 / sum(1 / draws.size for draws in seen)
     theta, variance, weight = labelled_draw_moments(y, deviations)
-    return _effective(
-        "labelled-draw", float(theta), float(variance), len(y), most, confidence, len(y), float(weight)
-    )
+    shared = _Shared.of((y - float(weight) * deviations - float(theta)) / len(y), documents, len(y))
+    n, used = len(y), float(weight)
+    return _effective("labelled-draw", float(theta), float(variance), n, most, confidence, n, used, shared)
 
 
 def labelled_draw_moments(y: FloatArray, deviations: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -325,6 +337,33 @@ def _informative(tp: int, positives: int, tn: int, negatives: int, confidence: f
 # ---------------------------------------------------------------- shared by all
 
 
+@dataclass(frozen=True)
+class _Shared:
+    """What questions that share documents add up to, a document at a time.
+
+    ``squares`` is the sum over ``documents`` of the squared sum of what each question puts into the rate,
+    ``effective`` the number of equally large documents that the labelled questions amount to. In place of
+    the squares of single questions they make the interval of :func:`evalrun.stats.nested_rate_ci`. Over 384
+    simulated settings (12 to 30 documents of 1 to 7 questions, 3 draws, half or all of them labelled, two
+    judges, rates .5 to .95, 600 runs each) it covered .92 at worst, with at most 4.7 % false passes;
+    labels counted as unrelated covered .52 at worst, with up to 32 %.
+    """
+
+    squares: float
+    documents: int
+    effective: float
+
+    @classmethod
+    def of(cls, parts: FloatArray, documents: Sequence[Hashable] | None, labelled: int) -> _Shared | None:
+        """None where no two questions share a document; the first ``labelled`` questions are the labelled."""
+        if documents is None:
+            return None
+        codes: dict[Hashable, int] = {}
+        code = np.array([codes.setdefault(name, len(codes)) for name in documents[: len(parts)]])
+        sizes = np.bincount(code[:labelled])
+        return cls(float((np.bincount(code, parts) ** 2).sum()), len(codes), documents_effective(sizes))
+
+
 def _effective(
     method: str,
     raw: float,
@@ -334,10 +373,17 @@ def _effective(
     confidence: float,
     labelled: int,
     weight: float | None = None,
+    shared: _Shared | None = None,
 ) -> Corrected:
     """Wilson at the effective number of labels."""
     p = _clip(raw)
     n_eff = float(effective_n(p, variance, n, confidence, most))
+    if shared is not None:
+        if shared.effective < MIN_CLUSTERS:
+            return _none(method, "too_few_clusters")
+        squares, documents = n**2 * shared.squares, shared.documents
+        n_eff = float(nested_n_eff(p, squares, labelled, documents, shared.effective, n_eff, confidence))
+        method = f"{method}-nested"
     plain = wilson_interval(p, n_eff, labelled, confidence, method)
     return Corrected(**vars(plain), raw=raw, judge_weight=weight)
 

@@ -57,6 +57,12 @@ def questions_needed(
     return high
 
 
+def n_eff_of(share: float, low: float, high: float, confidence: float = 0.95) -> float:
+    """The effective number of questions of Wilson limits: (share - limit)² is z²·limit(1 - limit)/n there."""
+    limit = low if low > 0 and low < share else high
+    return normal_quantile(confidence) ** 2 * limit * (1 - limit) / (share - limit) ** 2
+
+
 def min_passes(n: int, threshold: float, confidence: float = 0.95, method: Method = "wilson") -> int | None:
     """Fewest passes of ``n`` single-draw questions that hold "at least ``threshold``"; None if none do."""
     check_count("n", n)
