@@ -204,10 +204,11 @@ def test_last_words_hold_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "dies.py").write_text(dies)
     (tmp_path / "q.jsonl").write_text('{"id": "a", "question": "Why?", "category": "c"}\n')
     command = f'command: [{json.dumps(sys.executable)}, dies.py], env: {{OWN_KEY: "${{PROGRAM_KEY}}"}}'
+    told = command.replace("dies.py", 'dies.py, "{port}"')
     head = "name: c\ndataset: q.jsonl\ndraws: 1\nprovenance: none\nscorers: [refusal_rule]\n"
     for target in (
         f"{{kind: command, {command}, limits: {{retries: 0}}}}",
-        f"{{kind: http, launch: {{{command}}}}}",
+        f"{{kind: http, launch: {{{told}}}}}",
     ):
         (tmp_path / "c.yaml").write_text(f"{head}target: {target}\n")
         output = str(tmp_path / target[7:11])

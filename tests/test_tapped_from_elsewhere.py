@@ -66,7 +66,7 @@ def test_what_a_bot_prints_of_its_address_is_hidden(project: Project) -> None:
     """Its last words, when it does not start, and the command that is told to try."""
     program = "import os, sys; sys.exit('cannot reach ' + os.environ['OLLAMA_HOST'])"
     launch = project.config["target"]["launch"]
-    launch["command"] = [launch["command"][0], "-c", program, "{tap}"]
+    launch["command"] = [launch["command"][0], "-c", program, "{tap}", "{port}"]
     done = project.run("--live")
     assert ExitCode.UNAVAILABLE == done.code
     assert "cannot reach http://127.0.0.2:" in done.text
