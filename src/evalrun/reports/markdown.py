@@ -133,7 +133,7 @@ def _did(header: RunHeader, rows: Rows) -> list[str]:
 
 def _estimate(section: Section, estimate: Estimate) -> str:
     cells = [
-        plain(estimate.group if section.by_group else estimate.event),
+        plain(estimate.group if section.by_group else estimate.event + section.of(estimate)),
         plain(words.estimate_value(estimate)),
         plain(_limits(estimate)),
         str(words.missing(estimate)),

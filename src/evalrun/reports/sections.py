@@ -21,18 +21,26 @@ MANY_CATEGORIES = 6
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the estimates under it. ``detail``: for a page, too much for a screen."""
+    """A heading and the estimates under it. ``detail``: for a page, too much for a screen; ``size``: how many
+    questions the heading says there are.
+    """
 
     title: str
     estimates: tuple[Estimate, ...]
     by_group: bool = False
     detail: bool = False
+    size: int | None = None
 
     def label(self, estimate: Estimate) -> str:
         """What a line is about: the group where the section goes by groups, else the event."""
         if self.by_group:
             return estimate.group.removeprefix("goal:")
-        return estimate.metric if estimate.per == "case" else estimate.event
+        return (estimate.metric if estimate.per == "case" else estimate.event) + self.of(estimate)
+
+    def of(self, estimate: Estimate) -> str:
+        """How many questions an estimate is over, where it does not apply to all that the heading counts."""
+        some = self.size is not None and estimate.not_applicable and estimate.n < self.size
+        return f", of {estimate.n:,}" if some else ""
 
 
 def sections(header: RunHeader, rows: Iterable[Row], full: bool = False) -> list[Section]:
@@ -85,7 +93,8 @@ def _of(
     chosen = sorted(
         (e for e in found if e.group == group and e.metric in order), key=lambda e: order[e.metric]
     )
-    return [Section(heading or title(group, sizes), tuple(chosen))] if chosen else []
+    made = Section(heading or title(group, sizes), tuple(chosen), size=sizes.get(group, 0))
+    return [made] if chosen else []
 
 
 def _unanswerable(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
@@ -139,4 +148,7 @@ def _retrieval(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) 
 
 def _by_group(found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
     groups = dict.fromkeys(estimate.group for estimate in found)
-    return [Section(title(group, sizes), tuple(e for e in found if e.group == group)) for group in groups]
+    return [
+        Section(title(group, sizes), tuple(e for e in found if e.group == group), size=sizes.get(group, 0))
+        for group in groups
+    ]

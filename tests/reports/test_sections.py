@@ -1,0 +1,33 @@
+"""What stands under which heading, and what a heading's number of questions is not true of."""
+
+from __future__ import annotations
+
+from evalrun.journal import RunFolder
+from evalrun.records import Estimate
+from evalrun.reports import words
+from evalrun.reports.sections import Section
+
+
+def applies_to(estimate: Estimate, questions: int, not_applicable: int) -> Estimate:
+    """The estimate, over so many questions."""
+    return estimate.model_copy(update={"n": questions, "not_applicable": not_applicable})
+
+
+def test_a_rate_of_fewer_questions_than_its_heading_says_of_how_many(quality: RunFolder) -> None:
+    """As where six of twenty questions have a reference; what is missing has a column of its own."""
+    [rate, *_] = quality.header.estimates
+    heading = Section("answerable, 20 questions", (rate,), size=20)
+    assert f"{rate.event}, of 6" == heading.label(applies_to(rate, 6, 14))
+    assert rate.event == heading.label(applies_to(rate, 20, 0))
+    assert rate.event == heading.label(applies_to(rate, 19, 0)), "one is missing"
+    assert "" == Section("by technique", (rate,), by_group=True).of(applies_to(rate, 6, 14))
+
+
+def test_questions_of_shared_documents_are_counted_by_the_metric_of_most(quality: RunFolder) -> None:
+    """Retrieval applies to some questions of a group: it does not say how many there are."""
+    [rate, *_] = quality.header.estimates
+    nested = rate.model_copy(update={"group": "all", "method": "wilson-nested", "documents": 20.0, "n": 30})
+    fewer = nested.model_copy(update={"metric": "recall@5", "documents": 11.0, "n": 20})
+    for order in ((nested, fewer), (fewer, nested)):
+        header = quality.header.model_copy(update={"estimates": order})
+        assert "all 30 questions, as much as 20 documents" in words.documents_line(header)
