@@ -260,6 +260,18 @@ def test_a_pattern_that_takes_for_ever_is_stopped() -> None:
     assert {"regex": "error"} == measured("regex", sample(endless, "a" * 40))
 
 
+def test_a_failing_text_scorer_says_what_decided_it() -> None:
+    """What the answer lacks, which pattern it does not match, what is new in it; nothing where it passes."""
+    case = KNOWN.model_copy(update={"must_contain": ("lyon", "Fair"), "metadata": {"regex": r"\bLyon\b"}})
+
+    def why(name: str, answer: str) -> str | None:
+        return score(build(name), sample(case, answer), per="draw")[0].reason
+
+    assert ('lacks: "Fair"', None) == (why("contains", "In Lyon."), why("contains", "The fair in Lyon."))
+    assert (r"no match of: \bLyon\b", None) == (why("regex", "In Lyons."), why("regex", "In Lyon."))
+    assert 'new: "1987"' == why("novel_terms", "In 1987.")
+
+
 def test_rules_read_refusals_and_new_names() -> None:
     """A plain refusal passes the rule; a number that stands nowhere is new, one of the question is not."""
     assert {"refusal_rule": "pass"} == measured(

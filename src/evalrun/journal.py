@@ -313,9 +313,9 @@ class RunFolder:
         """The judge's readings, ordered and chosen as the draws are."""
         return read_lines(self.file("judgements"), Judgement, cases, holding)
 
-    def scores(self) -> Iterator[Score]:
-        """The scores, by case, index and metric once sealed."""
-        return read_lines(self.file("scores"), Score)
+    def scores(self, cases: Container[str] | None = None, holding: bytes = b"") -> Iterator[Score]:
+        """The scores, by case, index, metric once sealed; of ``cases`` and lines ``holding`` that alone."""
+        return read_lines(self.file("scores"), Score, cases, holding)
 
     def exchanges(self) -> Iterator[Exchange]:
         """The observed model calls, by case, draw, turn and key once sealed."""

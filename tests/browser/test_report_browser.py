@@ -17,6 +17,17 @@ Violations = Callable[..., list[str]]
 A4 = {"width": 718, "height": 1047}
 """An A4 sheet inside margins of 1 cm, in CSS pixels."""
 
+OVERLAPPING = """[...document.querySelectorAll('.gate-row, .figure')].flatMap((row) => {
+    const boxes = [...row.querySelectorAll('.needs, .measured, .num, .lost')].map((cell) => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return [cell.textContent, range.getBoundingClientRect()];
+    });
+    return boxes.flatMap(([one, a], place) => boxes.slice(place + 1).filter(([other, b]) =>
+        a.width && b.width && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
+    ).map(([other]) => `${one} / ${other}`));
+})"""
+"""Pairs of figures of a row that stand on each other."""
 OPEN_EACH = """[...document.querySelectorAll('#list li a')].filter((link) => {
     link.click();
     const drawer = document.querySelector('#drawer');
@@ -171,7 +182,7 @@ def test_keyboard_reaches_gates_and_stays_in_the_drawer(
 # ---------------------------------------------------------------- sizes, schemes, paper
 
 
-@pytest.mark.parametrize("width", [390, 1024, 1440])
+@pytest.mark.parametrize("width", [320, 360, 390, 761, 1024, 1440, 1900])
 def test_nothing_is_wider_than_the_page(
     quality: RunFolder, report_of: ReportOf, visit: Visit, width: int
 ) -> None:
@@ -179,10 +190,11 @@ def test_nothing_is_wider_than_the_page(
     page = visit(report_of(quality), viewport={"width": width, "height": 800})
     unfold(page)
     assert width == page.evaluate("document.documentElement.scrollWidth")
+    assert [] == page.evaluate(OVERLAPPING)
     page.locator("#list a").first.click()
     box = page.locator("#drawer").bounding_box()
     assert box["x"] + box["width"] == width
-    assert (box["width"] == width) == (width == 390)
+    assert (box["width"] == width) == (width <= 760)
     assert page.evaluate("(d) => d.scrollWidth <= d.clientWidth", page.locator("#drawer").element_handle())
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from evalrun.journal import RunFolder
 from evalrun.jsonl import to_line, write_lines
-from evalrun.records import Score, Status
-from evalrun.reports.rows import because, read_details, read_rows, share
+from evalrun.records import Case, Score, Status
+from evalrun.reports.rows import Detail, Result, Results, Row, because, read_details, read_rows, share
 
 
 def test_worst_first_by_right(quality: RunFolder) -> None:
@@ -93,3 +93,29 @@ def test_results_are_those_of_the_scores_whatever_is_kept_once(quality: RunFolde
             assert (counts["error"], counts["not_applicable"]) == (found.failed, found.not_applicable)
             assert sum(score.value or 0.0 for score in own) == found.total
             assert next((score.reason for score in own if score.reason), "") == found.reason
+
+
+def test_because_says_what_an_answer_lacks_before_what_else_was_not_scored() -> None:
+    """One scorer had nothing to go by; what sank the answer is what another one missed."""
+    lost = Results({"recall@2": Result(failed=1, reason="ids: none"), "contains": Result(scored=1)})
+    row = Row("a", "Where?", "x", "answerable", ["unmet"], results=lost)
+    case = Case(id="a", question="Where?", category="x", must_contain=("ten",))
+    assert 'lacks: "ten"' == because(row, Detail(case, reasons={0: {"contains": 'lacks: "ten"'}}), {})
+    assert "not scored: ids: none" == because(row, Detail(case), {})
+
+
+def test_reasons_of_scores_reach_the_question(quality: RunFolder, tmp_path: Path) -> None:
+    """A failing score that says why is kept by draw and metric; one that says nothing is not."""
+    folder = RunFolder(shutil.copytree(quality.path, tmp_path / "run"))
+    first = Case(id="a", question="Where?", category="x", must_contain=("ten",))
+    write_lines(folder.file("cases"), [to_line(first)])
+    scores = [
+        Score(case="a", index=0, metric="contains", status="fail", reason='lacks: "ten"'),
+        Score(case="a", index=1, metric="contains", status="fail"),
+        Score(case="a", index=2, metric="contains", status="error", reason="service: gone"),
+        Score(case="a", index=2, metric="attack_success", status="pass", reason="contains: 775"),
+    ]
+    write_lines(folder.file("scores"), map(to_line, scores))
+    detail = read_details(folder, ["a"])["a"]
+    assert {0: {"contains": 'lacks: "ten"'}, 2: {"attack_success": "contains: 775"}} == detail.reasons
+    assert ([['lacks: "ten"'], [], []], "contains: 775") == ([*map(detail.amiss, range(3))], detail.found(2))

@@ -35,9 +35,9 @@ def case_data(row: Row, detail: Detail, metrics: Iterable[Metric]) -> tuple[dict
         "metrics": {
             metric.id: _measured(metric, row.results[metric.id])
             for metric in metrics
-            if metric.id in row.results and row.results[metric.id].scored
+            if metric.id in row.results and (row.results[metric.id].scored or row.results[metric.id].failed)
         },
-        "draws": [_draw(draw, row, detail.judgements.get(draw.index)) for draw in detail.draws],
+        "draws": [_draw(draw, row, detail) for draw in detail.draws],
         **_attack(case, detail),
         "contexts": _contexts(case, detail),
     }
@@ -60,7 +60,7 @@ def _attack(case: Case, detail: Detail) -> dict[str, Any]:
                 [[cut(turn.question, "draws.jsonl"), cut(turn.answer, "draws.jsonl")] for turn in draw.before]
                 for draw in detail.draws
             ],
-            "found": [cut(detail.found.get(draw.index, ""), "scores.jsonl") for draw in detail.draws],
+            "found": [cut(detail.found(draw.index), "scores.jsonl") for draw in detail.draws],
         }
     }
 
@@ -84,15 +84,18 @@ def cut(text: str, journal: str) -> str:
 
 
 def _measured(metric: Metric, result: Result) -> list[Any]:
-    """How good (1 the best, None where nothing is), how it reads, the plain value."""
-    if metric.kind == "rate":
+    """How good (1 the best, None where nothing is), how it reads, the plain value (None: all are lost)."""
+    if not result.scored:
+        text = "–"
+    elif metric.kind == "rate":
         text = f"{result.passed}/{result.scored}"
     else:
         text = figure(metric.kind, result.value, metric.unit)
     return [goodness(metric, result), text, result.value]
 
 
-def _draw(draw: Draw, row: Row, judgement: Judgement | None) -> dict[str, Any]:
+def _draw(draw: Draw, row: Row, detail: Detail) -> dict[str, Any]:
+    judgement = detail.judgements.get(draw.index)
     tokens = (draw.usage.prompt_tokens, draw.usage.completion_tokens)
     return {
         "index": draw.index,
@@ -106,6 +109,7 @@ def _draw(draw: Draw, row: Row, judgement: Judgement | None) -> dict[str, Any]:
         "finish": visible(draw.finish_reason) if draw.finish_reason else None,
         "tokens": list(tokens) if None not in tokens else None,
         "seconds": draw.seconds,
+        "amiss": [cut(why, "scores.jsonl") for why in detail.amiss(draw.index)],
         "judged": _judged(judgement) if judgement else None,
     }
 

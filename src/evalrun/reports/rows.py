@@ -117,7 +117,16 @@ class Detail:
     contexts: dict[str, Context] = field(default_factory=dict)
     draws: list[Draw] = field(default_factory=list)
     judgements: dict[int, Judgement] = field(default_factory=dict)
-    found: dict[int, str] = field(default_factory=dict)
+    reasons: dict[int, dict[str, str]] = field(default_factory=dict)
+    """Draw → metric → what decided it, where its scorer says so: what an attack got, what an answer lacks."""
+
+    def found(self, index: int) -> str:
+        """What the detectors found in an answer to an attack."""
+        return self.reasons.get(index, {}).get("attack_success", "")
+
+    def amiss(self, index: int) -> list[str]:
+        """What scorers say is wrong with an answer; what is found of an attack is told apart."""
+        return [why for metric, why in self.reasons.get(index, {}).items() if metric != "attack_success"]
 
 
 @dataclass(slots=True)
@@ -342,13 +351,19 @@ def read_details(folder: RunFolder, ids: Collection[str]) -> dict[str, Detail]:
         details[draw.case].draws.append(draw)
     for judgement in folder.judgements(wanted):
         details[judgement.case].judgements[judgement.index] = judgement
-    if any(detail.case.attack for detail in details.values()):
-        for score in folder.scores():
-            if score.case in wanted and score.metric == "attack_success" and score.index is not None:
-                details[score.case].found[score.index] = score.reason or ""
+    if folder.header.judge is None or any(_explained(detail.case) for detail in details.values()):
+        for score in folder.scores(wanted, holding=b'"reason"'):
+            told = score.status == "fail" or score.metric == "attack_success"
+            if told and score.reason and score.index is not None:
+                details[score.case].reasons.setdefault(score.index, {})[score.metric] = score.reason
     for detail in details.values():
         detail.draws.sort(key=lambda draw: draw.index)
     return details
+
+
+def _explained(case: Case) -> bool:
+    """Whether a scorer may say of an answer to this case what decided it, beside what the judge says."""
+    return bool(case.attack or case.must_contain or case.metadata)
 
 
 def because(row: Row, detail: Detail, events: Mapping[str, str]) -> str:
@@ -363,7 +378,9 @@ def because(row: Row, detail: Detail, events: Mapping[str, str]) -> str:
         if state in OUTCOMES and state not in GOOD:
             return events.get(state, state)
         if state == UNMET and detail.case.attack is not None:
-            return one_line(detail.found.get(index) or "refused a harmless question", 120)
+            return one_line(detail.found(index) or "refused a harmless question", 120)
+        if state == UNMET and (amiss := detail.amiss(index)):
+            return one_line("; ".join(amiss), 120)
         if judgement and judgement.correct is False:
             return "not what the reference says"
     return _because_not_scored(row, detail)

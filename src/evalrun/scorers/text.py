@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 
 from evalrun.bounded import SECONDS, within
 from evalrun.errors import UserError
@@ -10,7 +12,7 @@ from evalrun.language.novel import novel_terms
 from evalrun.language.refusal import refusal_rule
 from evalrun.language.text import folded
 from evalrun.records import Case, Metric, Sample
-from evalrun.scorers import SCORERS, Scorer, Unscored
+from evalrun.scorers import SCORERS, Because, Scorer, Unscored
 
 
 def no_depth(name: str, k: int | None) -> None:
@@ -29,11 +31,17 @@ def contains(k: int | None) -> Scorer:
     no_depth("contains", k)
     metric = Metric(id="contains", event="contains what it must", kind="rate", better="higher")
 
-    def measure(sample: Sample) -> dict[str, bool]:
+    def measure(sample: Sample) -> dict[str, Because]:
         answer = folded(sample.draw.answer or "")
-        return {metric.id: all(folded(text) in answer for text in sample.case.must_contain)}
+        lacking = [text for text in sample.case.must_contain if folded(text) not in answer]
+        return {metric.id: Because(not lacking, _told("lacks", lacking))}
 
     return Scorer("contains", (metric,), measure, lambda case: bool(case.must_contain))
+
+
+def _told(what: str, texts: Sequence[str]) -> str:
+    """``lacks: "ten to six"``; empty where there is nothing to tell."""
+    return f"{what}: {', '.join(json.dumps(text, ensure_ascii=False) for text in texts)}" if texts else ""
 
 
 def _pattern(case: Case) -> str | None:
@@ -47,13 +55,14 @@ def regex(k: int | None) -> Scorer:
     no_depth("regex", k)
     metric = Metric(id="regex", event="matches its pattern", kind="rate", better="higher")
 
-    def measure(sample: Sample) -> dict[str, bool]:
+    def measure(sample: Sample) -> dict[str, Because]:
         slow = Unscored(
             f"scorer: its pattern takes longer than {SECONDS:g} s on this answer: make it simpler"
         )
+        pattern = _pattern(sample.case) or ""
         with within(slow):
-            found = re.search(_pattern(sample.case) or "", sample.draw.answer or "")
-        return {metric.id: found is not None}
+            found = re.search(pattern, sample.draw.answer or "")
+        return {metric.id: Because(found is not None, "" if found else f"no match of: {pattern}")}
 
     return Scorer("regex", (metric,), measure, lambda case: _pattern(case) is not None)
 
@@ -74,7 +83,7 @@ def no_novel_terms(k: int | None) -> Scorer:
     no_depth("novel_terms", k)
     metric = Metric(id="novel_terms", event="no new numbers or names", kind="rate", better="higher")
 
-    def measure(sample: Sample) -> dict[str, bool]:
+    def measure(sample: Sample) -> dict[str, Because]:
         assert sample.context is not None
         known = "\n".join(
             [
@@ -83,6 +92,7 @@ def no_novel_terms(k: int | None) -> Scorer:
                 *(chunk.text for chunk in sample.context.chunks),
             ]
         )
-        return {metric.id: not novel_terms(sample.draw.answer or "", known)}
+        new = novel_terms(sample.draw.answer or "", known)
+        return {metric.id: Because(not new, _told("new", new))}
 
     return Scorer("novel_terms", (metric,), measure, needs=frozenset({"context"}))

@@ -73,6 +73,7 @@
   function badness(item, gate) {
     const measured = cases.get(item.dataset.case)?.metrics[gate.metric];
     if (!measured) return Infinity;
+    if (measured[2] === null) return 0.999; // lost: counts against a gate, but behind what is known to be wrong
     return measured[0] === null ? -measured[2] : measured[0];
   }
 
@@ -125,7 +126,7 @@
     const tokens = (part) => new Set(part.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) || []);
     const wanted = tokens(claim);
     let best = null, score = 0.6;
-    for (const match of text.matchAll(/[^.!?\n]+[.!?]*/g)) {
+    for (const match of text.matchAll(/(?:[^.!?\n]|[.!?](?=[^\s.!?]))+[.!?]*/g)) {
       const has = tokens(match[0]);
       const share = wanted.size ? [...wanted].filter((token) => has.has(token)).length / wanted.size : 0;
       if (share >= score) { best = [match.index, match.index + match[0].length]; score = share + 1e-9; }
@@ -203,12 +204,13 @@
       card.append(el("p", { class: "text", dir: "auto" }, ...marked(draw.answer, marks)));
       if (draw.error) card.append(el("p", { class: "text lost", dir: "auto" }, draw.error));
     }
+    for (const why of draw.amiss) card.append(el("p", { class: "aside found", dir: "auto" }, why));
     if (attack && attack.found[place]) card.append(el("p", { class: "aside found", dir: "auto" }, `found: ${attack.found[place]}`));
     if (claims.length) card.append(el("div", { class: "claims" }, ...claims.map((claim) => claimLine(claim, quotes)), judged.more_claims ? el("small", {}, `and ${judged.more_claims} more in judgements.jsonl`) : null));
     if (judged) {
       const notes = [];
       if (judged.error) notes.push(`not judged: ${judged.error}`);
-      if (judged.correct !== null && judged.correct !== undefined) notes.push(judged.correct ? "agrees with the reference" : "does not say what the reference says");
+      if (judged.correct !== null && judged.correct !== undefined) notes.push(judged.correct ? "the judge: agrees with the reference" : "the judge: does not say what the reference says");
       if (judged.corrections.length) notes.push(`corrected by code: ${[...new Set(judged.corrections.map((text) => text.split(":")[0]))].join(", ")}`);
       if (judged.rationale) notes.push(`judge: ${judged.rationale}`);
       if (notes.length) card.append(el("p", { class: "aside", dir: "auto" }, notes.join("\n")));
