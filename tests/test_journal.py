@@ -23,6 +23,7 @@ from evalrun.jsonl import (
     write_atomically,
 )
 from evalrun.records import Case, CaseContext, Chunk, Context, Draw, Exchange, Record, Score
+from fakes.limits import no_file_beyond
 
 
 def draw(case: str, index: int, **fields: object) -> Draw:
@@ -53,6 +54,18 @@ def test_a_torn_last_line_is_left_out_and_then_overwritten(tmp_path: Path) -> No
     appender = Appender(path)
     appender.write(draw("a", 2))
     appender.close()
+    appender.close()
+    assert [draw("a", 0), draw("a", 2)] == list(read_lines(path, Draw))
+
+
+def test_a_line_for_which_there_is_no_room_leaves_no_half_of_itself(tmp_path: Path) -> None:
+    """Where there is room again soon after, as where a log is rotated, the next line stands by itself."""
+    path = tmp_path / "draws.jsonl"
+    appender = Appender(path)
+    appender.write(draw("a", 0))
+    with no_file_beyond(path.stat().st_size + 20), pytest.raises(OSError, match=r"draws\.jsonl"):
+        appender.write(draw("a", 1, answer="long" * 99))
+    appender.write(draw("a", 2))
     appender.close()
     assert [draw("a", 0), draw("a", 2)] == list(read_lines(path, Draw))
 

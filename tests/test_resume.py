@@ -18,6 +18,7 @@ from evalrun.errors import ExitCode
 from evalrun.journal import KINDS, RunFolder
 from evalrun.jsonl import whole_lines
 from fakes.killing import killed, timeless
+from fakes.limits import no_file_beyond
 from fakes.project import Project, question_of
 from known import data_of, known, lines_of
 
@@ -100,6 +101,26 @@ def test_a_spent_budget_is_gone_on_with(project: Project) -> None:
     assert timeless(whole.folder.path) == timeless(path)
     again = project.run("--live", resume=path)
     assert (ExitCode.USAGE, True) == (again.code, "this run is complete" in again.text)
+
+
+def test_a_bot_asks_no_more_where_its_calls_cannot_be_written_down(project: Project) -> None:
+    """A disk that is full ends the run at once, also where only what the tap saw finds no room: a reply that
+    was paid for would be lost with each further question. With room again the rest alone is asked.
+    """
+    del project.config["judge"]
+    project.config |= {"scorers": ["recall@2"], "gates": []}
+    project.config["target"]["limits"]["retries"] = 2
+    with no_file_beyond(9_000):
+        first = project.run("--live")
+    path, limit = first.folder.path, project.config["target"]["limits"]["concurrency"]
+    assert ExitCode.USAGE == first.code, first.text
+    assert f"{path / 'exchanges.jsonl'}: File too large" in first.text
+    kept, asked = len(list(RunFolder(path).draws())), len(project.model.bodies)
+    assert 0 < kept < asked <= kept + limit
+    done = project.run("--live", resume=path)
+    assert ExitCode.OK == done.code, done.text
+    assert 32 == len(project.model.bodies) - (asked - kept)
+    assert 32 == len(done.draws)
 
 
 RS_01 = data_of("rs-01-partial-results.jsonl")

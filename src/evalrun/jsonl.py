@@ -248,11 +248,21 @@ class Appender:
         self._synced = time.monotonic()
 
     def write(self, *records: Record) -> None:
-        """Append records, a line each."""
+        """Append records, a line each: all of them, or nothing.
+
+        Raises:
+            OSError: with the file's name; there is no room, say.
+        """
         lines = b"".join(map(journal_line, records))
         rest = memoryview(without(lines.decode(), self._secrets).encode() if self._secrets else lines)
-        while rest:
-            rest = rest[self._file.write(rest) :]
+        before = os.fstat(self._file.fileno()).st_size
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            # Where there is room again before the run has ended, no line may stand behind half a one.
+            os.truncate(self._file.fileno(), before)
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
         now = time.monotonic()
         if now - self._synced >= FSYNC_SECONDS:
             os.fsync(self._file.fileno())

@@ -138,16 +138,21 @@ class Sampler:
         return found
 
     async def draw(self, case: Case, index: int) -> Drawn:
-        """One draw. What went wrong stands in ``Draw.error`` as ``kind: what``; nothing is raised for it.
+        """One draw. What went wrong with it stands in ``Draw.error`` as ``kind: what``.
 
         Where a case has several turns, each is asked after the bot's own answers to those before; the first
         that fails ends the conversation.
+
+        Raises:
+            OSError: what the bot's model replied could not be written down, as on a full disk.
         """
         before: list[Turn] = []
         earlier: list[Context] = []
         while True:
             asked = case.after(before) if len(case.turns) > 1 else case
             drawn = await self._turn(asked, Address(case.id, index, len(before)))
+            if drawn.draw.error is not None and self._tap is not None and self._tap.unwritten is not None:
+                raise self._tap.unwritten
             if drawn.draw.error is not None or len(before) + 1 == len(case.turns):
                 return _after(drawn, before, earlier)
             before.append(_turn_of(asked, drawn.draw))
@@ -238,7 +243,9 @@ class Sampler:
             return Watch(begin=begin, final=lambda: False)
         if not self._target.offers.seed:
             tap.current = address
-        return Watch(begin=lambda: tap.begin(address), final=lambda: tap.missed(address) is not None)
+        return Watch(
+            begin=lambda: tap.begin(address), final=lambda: bool(tap.missed(address) or tap.unwritten)
+        )
 
     def _proved(
         self, case: Case, context: Context | None, reply: Reply, answer: str, seen: tuple[Exchange, ...]

@@ -73,6 +73,8 @@ class Tap:
         self._missed: dict[Address | None, RecordingMiss | Unstorable] = {}
         self.upstream_gone = False
         """Whether nobody was there at the last call that went upstream."""
+        self.unwritten: OSError | None = None
+        """Why a call could not be written down. From then on none goes upstream: its reply would be lost."""
         self._calls = 0
         self._transport = CassetteTransport(
             cassette,
@@ -163,6 +165,8 @@ class Tap:
         path, headers = allowed
         self._calls += 1
         raw = await request.read()
+        if self.unwritten is not None:
+            return _cannot_be_written()
         address = self._address(path.partition("?")[0], raw)
         inner = httpx.Request(
             request.method,
@@ -181,6 +185,9 @@ class Tap:
                 status=502,
                 headers={MISS_HEADER: "1"},
             )
+        except OSError as error:
+            self.unwritten = error
+            return _cannot_be_written()
         except UserError as error:  # what signing a request needs is missing
             return web.json_response({"error": error.message}, status=502)
         except httpx.TransportError as error:
@@ -192,6 +199,10 @@ class Tap:
             if name in response.headers
         }
         return web.Response(status=response.status_code, headers=kept, body=response.content)
+
+
+def _cannot_be_written() -> web.Response:
+    return web.json_response({"error": "this call cannot be written down"}, status=502)
 
 
 def _no_pages(own: str) -> Middleware:
