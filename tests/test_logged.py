@@ -18,7 +18,7 @@ from evalrun.cli import main
 from evalrun.digest import sha256_bytes
 from evalrun.errors import ExitCode, InputError, Problem, UserError
 from evalrun.journal import RunFolder
-from evalrun.logged import read_answers, read_columns
+from evalrun.logged import _listed, read_answers, read_columns
 from evalrun.textfile import Cells, csv_cells
 from evalrun.verify import verify_run
 from fakes.project import REFUSAL, TOPICS, UNKNOWN, Outcome, Project
@@ -86,6 +86,61 @@ def test_a_column_of_the_fields_name_needs_no_map_and_others_are_left_alone(tmp_
     found = read(tmp_path, "id,question,answer,latency\ntalks,Where?,Lyon.,3\n", "")
     assert ("talks", "Where?") == (found.cases[0].id, found.cases[0].question)
     assert "Lyon." == found.draws["talks", 0].answer
+
+
+@pytest.mark.parametrize(
+    ("names", "read_as"),
+    [
+        (
+            "user_input,response,retrieved_contexts,reference",
+            "user_input as question, response as answer, retrieved_contexts as contexts",
+        ),
+        (
+            "input,actual_output,retrieval_context,expected_output",
+            "input as question, expected_output as reference, actual_output as answer, "
+            "retrieval_context as contexts",
+        ),
+        ("question,answer,contexts,ground_truth", "ground_truth as reference"),
+    ],
+)
+def test_what_ragas_and_deepeval_call_a_field_needs_no_map_and_is_said(
+    tmp_path: Path, names: str, read_as: str
+) -> None:
+    """A table that they export is read as it stands; the first note says which column was taken for what."""
+    found = read(tmp_path, f"{names}\nWhy?,Because.,It is so.,So.\n", "")
+    (case,) = found.cases
+    assert ("Why?", "So.") == (case.question, case.reference)
+    assert "Because." == found.draws[case.id, 0].answer
+    assert ["It is so."] == [chunk.text for context in found.contexts.values() for chunk in context.chunks]
+    assert found.dataset is not None
+    assert f"read {read_as}; --map FIELD=COLUMN says otherwise" == found.dataset.notes[0]
+
+
+def test_two_names_for_one_field_are_not_chosen_between(tmp_path: Path) -> None:
+    """Nobody knows which of them is meant; an own name, or --map, goes before any of them."""
+    two = "input,user_input,answer\nWhy?,How?,So.\n"
+    assert ["1 no column 'question'"] == faults(tmp_path, two, "")
+    assert ("How?",) == tuple(case.question for case in read(tmp_path, two, "question=user_input").cases)
+    own = read(tmp_path, "question,input,answer\nWhy?,How?,So.\n", "")
+    assert ("Why?",) == tuple(case.question for case in own.cases)
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), min_size=1), min_size=1
+    )
+)
+def test_contexts_are_read_as_pandas_writes_them(texts: list[str]) -> None:
+    """A table written by Python holds the list as Python writes it."""
+    assert texts == _listed(repr(texts))
+
+
+@pytest.mark.parametrize(
+    "text", ["['a' 'b']", "['a', 1]", "['a'", "[['a']]", "['\\u12']", "['a'] and more", "[1] so"]
+)
+def test_a_text_that_only_begins_like_a_list_is_one_text(text: str) -> None:
+    """Nothing is guessed: what is no list of texts is the text that stands there."""
+    assert [text] == _listed(text)
 
 
 def test_rows_of_one_question_are_its_draws(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ not there leaves unmeasured. What a case may hold is decided by ``dataset``.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections import Counter
@@ -28,6 +29,15 @@ KIND = "logged"
 OF_AN_ANSWER = ("answer", "contexts", "draw")
 FIELDS = (*CSV_FIELDS, *OF_AN_ANSWER)
 _NEEDED = ("question", "answer")
+_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "question": ("user_input", "input"),
+    "answer": ("response", "actual_output"),
+    "contexts": ("retrieved_contexts", "retrieval_context"),
+    "reference": ("ground_truth", "expected_output"),
+}
+"""Field → what ragas and deepeval call it: taken where it stands under no other name, and said."""
+_PYTHON_TEXT = r"""'(?:[^'\\\n]|\\[\\'"nrtxuU])*'|"(?:[^"\\\n]|\\[\\'"nrtxuU])*\""""
+_PYTHON_LIST = re.compile(rf"\[\s*(?:{_PYTHON_TEXT})\s*(?:,\s*(?:{_PYTHON_TEXT})\s*)*\]")
 _NO_ANSWER = "log: no answer was logged"
 _ASKED_LESS = f"{ABSENT} the log answers this question less often than others"
 
@@ -65,8 +75,12 @@ def read_columns(texts: Iterable[str]) -> dict[str, str]:
 def _chosen(
     where: str, headings: Sequence[str], columns: Mapping[str, str], problems: list[Problem]
 ) -> dict[str, str]:
-    """Field → column that is there: as mapped, else the column of the field's own name."""
+    """Field → column that is there: as mapped, else of the field's own name, else of one well-known name."""
     chosen = {name: name for name in FIELDS if name in headings and name not in columns}
+    for name, others in _ELSEWHERE.items():
+        there = [other for other in others if other in headings and other not in columns.values()]
+        if name not in chosen and name not in columns and len(there) == 1:
+            chosen[name] = there[0]
     for name, column in columns.items():
         if column in headings:
             chosen[name] = column
@@ -264,7 +278,9 @@ class _Reader:
 
 
 def _listed(found: Any) -> list[Any]:
-    """The items of a contexts column: of a JSON list, else the one text that stands there."""
+    """The items of a contexts column: of a JSON list, or one of texts as Python and so pandas writes it; else
+    the one text that stands there.
+    """
     if isinstance(found, list):
         return found
     if not isinstance(found, str):
@@ -275,10 +291,22 @@ def _listed(found: Any) -> list[Any]:
     try:
         value = read_json(text)
     except ValueError as fault:
+        if (listed := _python_list(text)) is not None:
+            return listed
         if re.match(r'\[\s*["{]', text) or "too deeply" in str(fault):
             raise ValueError(f"is not valid JSON: {fault}") from None
         return [found]  # a text that begins with a bracket, as "[1] …"
     return value if all(isinstance(item, str | dict) for item in value) else [found]
+
+
+def _python_list(text: str) -> list[Any] | None:
+    if _PYTHON_LIST.fullmatch(text) is None:
+        return None
+    try:
+        listed: list[Any] = ast.literal_eval(text)
+    except (ValueError, SyntaxError):  # half an escape
+        return None
+    return listed
 
 
 def _chunk(number: int, item: Any) -> Chunk:
@@ -326,7 +354,11 @@ def read_answers(path: Path, columns: Mapping[str, str], *, apart: bool = False)
     if problems:
         raise InputError(at_most(problems))
     questions = _clustered(questions) if apart else questions
-    return _answers(path, sha256_bytes(data), questions, chosen, apart=apart)
+    elsewhere = [
+        f"{column} as {name}" for name, column in chosen.items() if column not in (name, columns.get(name))
+    ]
+    notes = (f"read {', '.join(elsewhere)}; --map FIELD=COLUMN says otherwise",) if elsewhere else ()
+    return _answers(path, sha256_bytes(data), questions, chosen, notes, apart=apart)
 
 
 def _clustered(questions: Sequence[_Question]) -> list[_Question]:
@@ -344,7 +376,13 @@ def _clustered(questions: Sequence[_Question]) -> list[_Question]:
 
 
 def _answers(
-    path: Path, digest: str, questions: Sequence[_Question], chosen: Mapping[str, str], *, apart: bool
+    path: Path,
+    digest: str,
+    questions: Sequence[_Question],
+    chosen: Mapping[str, str],
+    notes: tuple[str, ...],
+    *,
+    apart: bool,
 ) -> Answers:
     draws: dict[tuple[str, int], Draw] = {}
     contexts: dict[tuple[str, str], Context] = {}
@@ -359,7 +397,7 @@ def _answers(
                 contexts[question.case.id, context.digest] = context
     cases = tuple(question.case for question in questions)
     lines = {question.case.id: question.line for question in questions}
-    notes = tuple(unmeasured(cases, list(draws.values()), chosen, apart=apart))
+    notes = (*notes, *unmeasured(cases, list(draws.values()), chosen, apart=apart))
     return Answers(
         origin=Origin(kind="file", name=path.name, digest=digest),
         cases=cases,
