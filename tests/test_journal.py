@@ -112,6 +112,15 @@ def test_a_file_is_replaced_in_one_step(tmp_path: Path) -> None:
     assert [path] == list(tmp_path.iterdir())
 
 
+def test_a_file_for_which_there_is_no_room_stays_as_it_was(tmp_path: Path) -> None:
+    """And nothing is left beside it, where room is what is needed."""
+    path = tmp_path / "run.json"
+    write_atomically(path, b"old")
+    with no_file_beyond(1000), pytest.raises(OSError, match=r"'[^']*run\.json'$"):
+        write_atomically(path, b"new" * 1000)
+    assert ([path], b"old") == (list(tmp_path.iterdir()), path.read_bytes())
+
+
 def test_sealing_sorts_every_journal_and_gives_its_digest(tmp_path: Path) -> None:
     """Whatever the order in which things finished: the same bytes; cases keep that of the dataset."""
     lines: dict[str, list[Record]] = {

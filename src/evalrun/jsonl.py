@@ -6,6 +6,7 @@ Owns the bytes of such files and of whole JSON documents. What stands in a line 
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -210,15 +211,26 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[bytes]) -> str:
-    """:func:`write_atomically` of lines that need not be in memory at once; returns their sha256."""
+    """:func:`write_atomically` of lines that need not be in memory at once; returns their sha256.
+
+    Raises:
+        OSError: with the file's name; what was there before is there still, and nothing is left beside it.
+    """
     temporary, digest = path.with_name(path.name + ".tmp"), hashlib.sha256()
-    temporary.unlink(missing_ok=True)
     rest = iter(lines)
-    with temporary.open("xb") as file:
-        while block := b"".join(islice(rest, _TOGETHER)):
-            file.write(block)
-            digest.update(block)
-    os.replace(temporary, path)
+    try:
+        temporary.unlink(missing_ok=True)
+        with temporary.open("xb") as file:
+            while block := b"".join(islice(rest, _TOGETHER)):
+                file.write(block)
+                digest.update(block)
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if error.filename not in (None, str(temporary)):
+            raise  # what was to be copied could not be read
+        raise OSError(error.errno, error.strerror, str(path)) from None
     return f"sha256:{digest.hexdigest()}"
 
 

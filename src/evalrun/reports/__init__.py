@@ -30,7 +30,9 @@ def write_reports(folder: RunFolder) -> list[ReportError]:
         try:
             write_atomically(folder.path / name, render(folder))
         except (OSError, UserError) as error:
-            errors.append(ReportError(f"{folder.path / name}: cannot be written: {error}", "the others are"))
+            reason = error.strerror if isinstance(error, OSError) else error
+            hint = "the run itself is kept: evalrun report writes this anew"
+            errors.append(ReportError(f"{folder.path / name}: cannot be written: {reason}", hint))
         except Exception as fault:
             faults.append(fault)
     if faults:
