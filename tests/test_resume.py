@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -121,6 +122,33 @@ def test_a_bot_asks_no_more_where_its_calls_cannot_be_written_down(project: Proj
     assert ExitCode.OK == done.code, done.text
     assert 32 == len(project.model.bodies) - (asked - kept)
     assert 32 == len(done.draws)
+
+
+@pytest.mark.parametrize("how", ["moved", "removed", "one file removed"])
+def test_a_folder_that_is_taken_away_ends_the_run(project: Project, how: str) -> None:
+    """Soon, for its replies would be lost; one that was moved elsewhere is gone on with there."""
+    with_pid(project).model.delay = 0.3
+    process, path = project.start("--live")
+    _after_draws(process, path, 4)
+    elsewhere = project.folder / "elsewhere"
+    if how == "moved":
+        path.rename(elsewhere)
+    elif how == "removed":
+        shutil.rmtree(path)
+    else:
+        (path / "exchanges.jsonl").unlink()
+    text, _ = process.communicate(timeout=60)
+    assert ExitCode.USAGE == process.returncode, text
+    assert len(project.model.bodies) < 32
+    named = path / "exchanges.jsonl" if how == "one file removed" else path
+    assert f"evalrun: {named}: moved away or removed while the run wrote to it" in text
+    assert "Traceback" not in text
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((project.folder / "pid").read_text()), 0)
+    if how == "moved":
+        project.model.delay = 0
+        done = project.run("--live", resume=elsewhere)
+        assert (ExitCode.OK, 32) == (done.code, len(done.draws)), done.text
 
 
 RS_01 = data_of("rs-01-partial-results.jsonl")

@@ -144,7 +144,8 @@ class RunFolder:
     def append(self, kind: str, *records: Record) -> None:
         """Append records to a journal, in one step."""
         if kind not in self._open:
-            self.path.mkdir(parents=True, exist_ok=True)
+            if not self._open:  # a folder that is taken away later is not made again
+                self.path.mkdir(parents=True, exist_ok=True)
             self._open[kind] = Appender(self.file(kind), self.secrets)
         self._open[kind].write(*records)
 
@@ -245,7 +246,13 @@ class RunFolder:
         self._open.clear()
 
     def seal(self) -> dict[str, str]:
-        """Rewrite every journal in its order; returns file name → sha256."""
+        """Rewrite every journal in its order; returns file name → sha256.
+
+        Raises:
+            OSError: one of them is not there any more.
+        """
+        for appender in self._open.values():
+            appender.check()
         self.close()
         digests: dict[str, str] = {}
         for kind, (_, order) in KINDS.items():

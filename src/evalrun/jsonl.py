@@ -7,6 +7,7 @@ Owns the bytes of such files and of whole JSON documents. What stands in a line 
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import hashlib
 import io
@@ -278,7 +279,19 @@ class Appender:
         now = time.monotonic()
         if now - self._synced >= FSYNC_SECONDS:
             os.fsync(self._file.fileno())
+            self.check()
             self._synced = now
+
+    def check(self) -> None:
+        """See that what is written still arrives at its place.
+
+        Raises:
+            OSError: the file was moved away or removed (ESTALE).
+        """
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
+                return
+        raise OSError(errno.ESTALE, "moved away or removed while the run wrote to it", str(self.path))
 
     def close(self) -> None:
         """Sync and close."""

@@ -44,13 +44,14 @@ COMMANDS = {
 _OF_THE_MACHINE = frozenset(
     {
         errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO,
-        errno.EMFILE, errno.ENFILE,
+        errno.EMFILE, errno.ENFILE, errno.ESTALE,
     }
 )  # fmt: skip
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 _MAKE_ROOM = "make room, or name another place; what was written before is kept"
+_LEAVE_IT = "leave the files of a run where they are until it has ended, and run again"
 
 
 def _refused(error: BaseException) -> OSError | None:
@@ -123,7 +124,8 @@ class _Commands(click.Group):
             if (refused := _refused(error)) is not None:
                 _write_no_more()
                 where = refused.filename or "what was to be written"
-                echo(f"evalrun: {where}: {refused.strerror}\n    {_MAKE_ROOM}", err=True)
+                hint = _LEAVE_IT if refused.errno == errno.ESTALE else _MAKE_ROOM
+                echo(f"evalrun: {where}: {refused.strerror}\n    {hint}", err=True)
                 ctx.exit(ExitCode.USAGE)
             import traceback
 

@@ -215,6 +215,11 @@ def _executed(plan: Plan, folder: RunFolder, ending: Ending, refresh: bool) -> R
     except UserError:
         raise
     except Exception:
+        if not folder.path.is_dir():
+            raise UserError(
+                f"{folder.path}: moved away or removed while the run wrote to it",
+                "where it was moved to, --resume goes on with it; else run again",
+            ) from None
         echo(f"evalrun: the run broke off{_kept(folder)}{_way_on(folder)}", err=True)
         raise
 
