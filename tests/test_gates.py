@@ -166,7 +166,7 @@ def test_too_little_coverage_is_not_measured() -> None:
     """SE-02: 8 of 10 scored: undecided, with the count of what was lost and why."""
     verdict = decide(gate(min=0.5), estimate(6, 2, lost=2))
     assert "undecided" == verdict.decision
-    assert "coverage .80, needs .95: not measured (2 service)" == verdict.why
+    assert "coverage .80, needs .95: not measured (2: no answer came)" == verdict.why
     assert verdict.red
     assert not decide(gate(min=0.5, on_undecided="warn"), estimate(6, 2, lost=2)).red
     assert "holds" == decide(gate(min=0.5), estimate(40, 0, lost=2)).decision

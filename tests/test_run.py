@@ -682,7 +682,10 @@ def test_lost_draws_lower_the_coverage_of_the_gates_they_belong_to(project: Proj
     done = project.run("--record")
     assert ExitCode.NOT_ENOUGH_EVIDENCE == done.code
     assert GREEN | {"grounded": "undecided", "faithful": "undecided"} == done.decisions
-    assert "coverage .88, needs .95: not measured (2 service)" == done.why["grounded"]
+    assert "coverage .88, needs .95: not measured (2: no answer came)" == done.why["grounded"]
+    told = next(note for note in done.folder.header.notes if note.startswith("the bot gave no answer"))
+    assert told.startswith("the bot gave no answer for 2 of 32 draws: 2 × ")
+    assert "500" in told
     for gate in project.config["gates"][1:]:
         gate["min_coverage"] = 0.8
     project.config["gates"][1]["min"] = 0.4

@@ -91,6 +91,7 @@ def conclude(
             *plan.notes,
             *plan.shortfalls,
             *_agreeing(plan, folder),
+            *_failed(folder, tally),
         ),
         errors=tuple(_errors(plan, folder, cassette, tally, unavailable, spent)),
         journals=journals,
@@ -282,6 +283,30 @@ def _agreeing(plan: Plan, folder: RunFolder) -> list[str]:
     same = sum(len(set(digests)) == 1 for digests in several)
     asked = f"{len(several)} question" + ("s" if len(several) > 1 else "")
     return [f"the bot retrieves for each draw: the contexts of all draws agree in {same} of {asked}"]
+
+
+def _failed(folder: RunFolder, tally: Tally) -> Iterator[str]:
+    """Why some answers and verdicts were not had, the commonest reason first; of all an error tells."""
+    draws, judged = tally.draws, tally.judgements
+    if not tally.down and 0 < draws["service"] < draws.total():
+        yield from _reasons(
+            "the bot", "answer", (draw.error for draw in folder.draws(holding=b'"error"')), draws
+        )
+    if not tally.down and judged["ok"] and judged["ok"] < judged.total():
+        errors = (judgement.error for judgement in folder.judgements(holding=b'"error"'))
+        yield from _reasons("the judge", "verdict", errors, judged)
+
+
+def _reasons(who: str, what: str, errors: Iterable[str | None], tally: Counter[str]) -> Iterator[str]:
+    """``the bot gave no answer for 3 of 80 draws: 2 × HTTP 500, 1 × the answer is empty``."""
+    listed = ("recording:", "budget:", "provenance:")  # each stands among the errors of the run
+    found = Counter(error for error in errors if error and not error.startswith(listed))
+    if not found:
+        return
+    told = [f"{n} × {words.one_line(why.removeprefix('service: '), 160)}" for why, n in found.most_common(3)]
+    more = f"; {words.count(len(found) - 3, 'other reason')}" if len(found) > 3 else ""
+    of = f"{found.total()} of {words.count(tally.total(), 'draw')}"
+    yield f"{who} gave no {what} for {of}: {'; '.join(told)}{more}"
 
 
 def missed(cassette: Cassette, refresh: str = "--record-missing") -> list[str]:

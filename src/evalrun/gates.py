@@ -108,8 +108,8 @@ def decide(gate: Gate, estimates: Mapping[tuple[str, str], Estimate]) -> Verdict
 def _not_measured(gate: Gate, found: Estimate) -> str:
     coverage = found.coverage
     if coverage is not None and coverage < gate.min_coverage - TOLERANCE:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in found.failures.items())
-        return f"coverage {number(coverage)}, needs {number(gate.min_coverage)}: not measured ({reasons})"
+        lacking = f"coverage {number(coverage)}, needs {number(gate.min_coverage)}"
+        return f"{lacking}: not measured ({words.lost(found.failures)})"
     if gate.infer == "population" and found.n < gate.min_n:
         return f"{found.n} questions measured, needs {gate.min_n}"
     if found.judged and gate.require_measured_judge and found.measured is None:

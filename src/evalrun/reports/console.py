@@ -94,7 +94,8 @@ def _head(header: RunHeader, meta: Meta, columns: int) -> list[Text]:
     if meta.refused:
         lines.append(_fact("tap", words.refused_words(meta), "yellow"))
     proofs = words.proof_lines(header.levels)
-    lines += [_fact("" if place else "proof", text) for place, text in enumerate(proofs)]
+    told = [part.plain.strip() for text in proofs for part in _wrapped(text, columns, 8)]
+    lines += [_fact("" if place else "proof", text) for place, text in enumerate(told)]
     if header.partial:
         lines.append(_fact("part", words.one_line(header.partial), "yellow"))
     return [_cut(line, columns) for line in lines]
@@ -153,12 +154,14 @@ def _label(section: Section, estimate: Estimate) -> str:
 def _estimate_line(section: Section, estimate: Estimate, label: int, bar: int) -> Text:
     line = Text(set_cell_size(_label(section, estimate), label - 1) + " ")
     if estimate.value is None:
-        line.append(f"{'–':>5}  {words.estimate_value(estimate)}", "dim")
-        return line
+        why = f" ({words.lost(estimate.failures)})" if estimate.failures else ""
+        return line.append(f"{'–':>5}  {words.estimate_value(estimate)}{why}", "dim")
     if estimate.kind == "quantity":
         line.append(f"{words.quantity(estimate.value, ''):>5}", "bold")
-        line.append(f"  {words.estimate_interval(estimate)} {estimate.unit}", "dim")
-        return line
+        limits = words.estimate_interval(estimate)
+        unit = f" {estimate.unit}"
+        # Where there is no interval a reason stands there, which has no unit.
+        return line.append(f"{unit}  {limits}" if estimate.low is None else f"  {limits}{unit}", "dim")
     line.append(f"{words.rate(estimate.value):>5}", "bold")
     line.append(f"  {words.estimate_interval(estimate):<14}", "dim")
     line.append(bar_text(estimate.value, estimate.low, estimate.high, bar))

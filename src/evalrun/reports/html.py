@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -395,13 +395,9 @@ def _cases(folder: RunFolder, header: RunHeader, rows: Rows, listed: list[Row]) 
 def _excluded(header: RunHeader) -> list[dict[str, Any]]:
     """What was left out of which figure, and why: counts of draws, or questions for a metric per case."""
     return [
-        {"estimate": estimate, "missing": words.missing(estimate), "why": _why_missing(estimate.failures)}
+        {"estimate": estimate, "missing": words.missing(estimate), "why": words.lost(estimate.failures)}
         for estimate in header.estimates
         if estimate.group == "all"
         and applies(estimate)
         and (words.missing(estimate) or estimate.not_applicable)
     ]
-
-
-def _why_missing(failures: Mapping[str, int]) -> str:
-    return "; ".join(f"{words.one_line(reason)} ({number})" for reason, number in sorted(failures.items()))

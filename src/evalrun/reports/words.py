@@ -43,6 +43,19 @@ REASON_WORD = {
     "not_a_random_sample": "not a random sample",
 }
 
+LOST_WORD = {
+    "service": "no answer came",
+    "recording": "not recorded",
+    "provenance": "the chain is broken",
+    "budget": "the budget was spent",
+    "judge": "no verdict",
+    "context": "no context",
+    "ids": "no ids, so name what is relevant by quotes",
+    "scorer": "the scorer failed",
+    "rule": "no rule could tell",
+}
+"""Why a draw has no score, by the word that its reason begins with."""
+
 
 def visible(text: str) -> str:
     """``text`` with control and tag characters, bidi overrides and what XML forbids written out: ``\\x1b``.
@@ -146,6 +159,11 @@ def at_most(n: int, confidence: float) -> float:
     Clopper & Pearson 1934: 1 - (1 - confidence)^(1/n). Attacks are counted, not draws.
     """
     return float(1 - (1 - confidence) ** (1 / n))
+
+
+def lost(failures: Mapping[str, int]) -> str:
+    """``1: no verdict; 2: no answer came``: why draws have no score."""
+    return "; ".join(f"{n:,}: {LOST_WORD.get(why, one_line(why))}" for why, n in sorted(failures.items()))
 
 
 def missing(estimate: Estimate) -> int:
