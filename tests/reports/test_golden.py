@@ -1,6 +1,6 @@
 """The reports of one small run, held byte for byte: a change of wording or layout shows in the diff.
 
-To renew them after a change that is meant: ``python tests/reports/test_golden.py``.
+To renew them after a change that is meant: ``PYTHONPATH=tests python tests/reports/test_golden.py``.
 """
 
 from __future__ import annotations
