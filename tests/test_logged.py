@@ -231,6 +231,16 @@ def test_json_lines(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- faults
 
 
+def test_a_list_in_json_is_read_as_its_lines(tmp_path: Path) -> None:
+    """Many a log is one list; a fault in it has line and column, too."""
+    rows = [{"question": "Why?", "answer": "So."}, {"question": "How?", "answer": "Thus."}]
+    listed = read(tmp_path, json.dumps(rows, indent=2), "", "answers.json")
+    lines = read(tmp_path, "\n".join(map(json.dumps, rows)), "", "answers.jsonl")
+    assert (lines.cases, dict(lines.draws)) == (listed.cases, dict(listed.draws))
+    rows[1]["answer"] = 5  # type: ignore[assignment]
+    assert ["8:5 'answer' is not text"] == faults(tmp_path, json.dumps(rows, indent=2), "", "answers.json")
+
+
 def test_every_fault_is_told_at_once_where_it_stands(tmp_path: Path) -> None:
     """Line and column of the cell, in CSV."""
     text = (

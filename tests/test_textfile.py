@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import json
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalrun.errors import InputError, Problem
-from evalrun.textfile import Row, is_table, json_lines, lines, read_bytes, read_text, unpacked
+from evalrun.textfile import Row, is_table, json_lines, json_rows, lines, read_bytes, read_text, unpacked
 
 
 def refused(call: object, *arguments: object) -> str:
@@ -113,6 +117,57 @@ def test_json_lines_keep_line_value_and_source() -> None:
 def test_a_line_that_is_no_object_is_a_problem(line: str, problem: Problem) -> None:
     """Each kind of fault is told at its line, with the column where there is one."""
     assert [problem] == list(json_lines(Path("x"), line))
+
+
+def test_a_list_where_lines_are_wanted_is_told_once() -> None:
+    """Not once for each of its lines."""
+    (found,) = json_lines(Path("x"), '[\n {"a": 1},\n {"a": 2}\n]')
+    assert isinstance(found, Problem)
+    assert ("x:1", "a list over several lines") == (found.where, found.message)
+
+
+_OBJECTS = st.lists(
+    st.dictionaries(st.text(max_size=5), st.one_of(st.text(), st.integers(), st.none()), max_size=3)
+)
+
+
+@given(_OBJECTS, st.sampled_from([None, 0, 1, 4]), st.booleans())
+def test_a_list_has_the_rows_of_its_lines(
+    objects: list[dict[str, Any]], indent: int | None, ascii_: bool
+) -> None:
+    """However it is laid out; each row knows where it begins, and where each of its keys does."""
+    text = json.dumps(objects, indent=indent, ensure_ascii=ascii_)
+    rows = list(json_rows(Path("x"), text))
+    assert objects == [row.value for row in rows if isinstance(row, Row)]
+    by_line = text.split("\n")
+    for row in rows:
+        assert isinstance(row, Row)
+        assert "{" == by_line[row.line - 1][row.column - 1]
+        for key in row.value if not ascii_ else ():
+            line, column = row.place(key)
+            assert by_line[line - 1][column - 1 :].startswith(json.dumps(key, ensure_ascii=False))
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "where", "message"),
+    [
+        ('[{"a": 1},\n {"a" 1}]', 1, "x:2:7", "not valid JSON: Expecting ':' delimiter"),
+        ('[{"a": 1},\n {"a": 1, "a": 2}]', 1, "x:2", "not valid JSON: key 'a' stands twice"),
+        ('[{"a": 1}\n {"a": 1}]', 1, "x:2:2", "not valid JSON: Expecting ',' delimiter"),
+        ('[{"a": 1},]', 1, "x:1:11", "not valid JSON: Expecting value"),
+        ('[{"a": 1}] {}', 1, "x:1:12", "not valid JSON: Extra data"),
+        ("[", 0, "x:1:2", "not valid JSON: Expecting value"),
+        ("[] []", 0, "x:1:4", "not valid JSON: Extra data"),
+        ("\n[1]", 0, "x:2", "not an object"),
+        ("[" * 100_000, 0, "x:1", "not valid JSON: nested too deeply"),
+    ],
+)
+def test_a_list_ends_at_its_first_fault(text: str, rows: int, where: str, message: str) -> None:
+    """What stood before is read, the fault is told at its place."""
+    *before, last = json_rows(Path("x"), text)
+    assert rows == len(before)
+    assert isinstance(last, Problem)
+    assert (where, message) == (last.where, last.message)
 
 
 def test_a_number_too_long_for_python_is_a_problem() -> None:

@@ -1,4 +1,4 @@
-"""Logged answers in a CSV or JSONL file → cases and draws, every fault of the file told at once.
+"""Logged answers in a CSV, JSON or JSONL file → cases and draws, every fault of the file told at once.
 
 Owns what a row may hold and which rows are answers to one question. Says at load time what a column that is
 not there leaves unmeasured. What a case may hold is decided by ``dataset``.
@@ -22,7 +22,7 @@ from evalrun.errors import InputError, Problem, UserError
 from evalrun.records import ABSENT, Case, Chunk, Context, Draw, Origin, Record
 from evalrun.registry import nearest
 from evalrun.settings import DatasetConfig, RunConfig, TargetConfig
-from evalrun.textfile import Cells, Row, csv_rows, decode, is_table, json_lines, read_bytes
+from evalrun.textfile import Cells, Row, csv_rows, decode, is_table, json_rows, read_bytes
 from evalrun.validation import at_most
 
 KIND = "logged"
@@ -138,7 +138,7 @@ def _json_entries(
     path: Path, text: str, columns: Mapping[str, str], problems: list[Problem]
 ) -> tuple[list[_Entry], dict[str, str]]:
     rows: list[Row] = []
-    for found in json_lines(path, text):
+    for found in json_rows(path, text):
         problems.append(found) if isinstance(found, Problem) else rows.append(found)
     headings = list(dict.fromkeys(key for row in rows for key in row.value))
     if not rows:
@@ -147,14 +147,9 @@ def _json_entries(
     entries = []
     for row in rows:
         value = {name: row.value[key] for name, key in chosen.items() if row.value.get(key) is not None}
-        places = {name: f"{path}:{row.line}:{_column(row.source, key)}" for name, key in chosen.items()}
+        places = {name: "{}:{}:{}".format(path, *row.place(key)) for name, key in chosen.items()}
         entries.append(_Entry(row.line, value, places))
     return entries, chosen
-
-
-def _column(source: str, key: str) -> int:
-    """Where a key stands in its line, from 1; 1 where it is not there."""
-    return source.find(json.dumps(key, ensure_ascii=False)) + 1 or 1
 
 
 # ---------------------------------------------------------------- rows → cases and draws
@@ -323,7 +318,7 @@ def _chunk(number: int, item: Any) -> Chunk:
 
 
 def read_answers(path: Path, columns: Mapping[str, str], *, apart: bool = False) -> Answers:
-    """The answers in ``path``: JSONL, or a table by its suffix. ``columns``: field → column.
+    """The answers in ``path``: JSONL, a list in JSON, or a table by its suffix. ``columns``: field → column.
 
     Rows with the same id, or without ids with the same question, are draws of one case, ordered by ``draw``
     where there is such a column. A question may have fewer answers than another one. A blank answer is a draw

@@ -22,15 +22,25 @@ from evalrun.errors import InputError, Problem
 MOST_UNPACKED = 256 * 1024 * 1024
 """Bytes that a packed file may unpack to: its own size says nothing of it."""
 _PART = 1024 * 1024
+_BLANK = " \t\r\n"
+_SOLID = re.compile(r"[^ \t\r\n]")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One object of a file: the line it stands on (from 1), its value, and its JSON text."""
+    """One object of a file: where it begins (line and column from 1), its value, and its JSON text."""
 
     line: int
     value: dict[str, Any]
     source: str
+    column: int = 1
+
+    def place(self, key: str) -> tuple[int, int]:
+        """Line and column of ``key``; those of the object where it is not found."""
+        before = self.source[: max(0, self.source.find(json.dumps(key, ensure_ascii=False)))]
+        if "\n" not in before:
+            return self.line, self.column + len(before)
+        return self.line + before.count("\n"), len(before) - before.rindex("\n")
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
@@ -131,24 +141,72 @@ def _unreadable(path: Path, fault: Exception) -> Problem:
 
 def json_lines(path: Path, text: str) -> Iterator[Row | Problem]:
     """The object on each line that is not blank, or what is wrong with the line."""
-    decoder = json.JSONDecoder(
-        object_pairs_hook=_each_key_once, parse_constant=_no_constant, parse_float=_finite
-    )
+    decoder, first = _decoder(), True
     for number, line in lines(text):
+        if first and line.strip() in ("[", "[{"):
+            yield Problem(f"{path}:{number}", "a list over several lines", "write one object a line, nothing between")
+            return
+        first = False
         try:
             value = decoder.decode(line)
-        except json.JSONDecodeError as fault:
-            yield Problem(f"{path}:{number}:{fault.colno}", f"not valid JSON: {fault.msg}")
         except (ValueError, RecursionError) as fault:
-            reason = "nested too deeply" if isinstance(fault, RecursionError) else fault
-            yield Problem(f"{path}:{number}", f"not valid JSON: {reason}")
+            yield _not_json(path, number, fault)
         else:
-            if is_deep(value):
-                yield Problem(f"{path}:{number}", "not valid JSON: nested too deeply")
-            elif isinstance(value, dict):
-                yield Row(number, value, line)
-            else:
-                yield Problem(f"{path}:{number}", "not an object", 'a line looks like {"id": "…", …}')
+            yield _object(path, number, value, line)
+
+
+def json_rows(path: Path, text: str) -> Iterator[Row | Problem]:
+    """The objects of a list in JSON, up to its first fault; of any other text those of its lines."""
+    if not text.lstrip(_BLANK).startswith("["):
+        yield from json_lines(path, text)
+        return
+    decoder, line, seen = _decoder(), 1, 0
+    at = _next(text, text.index("[") + 1)
+    ended = text[at : at + 1] == "]"
+    while not ended:
+        line, seen = line + text.count("\n", seen, at), at
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as fault:
+            yield _not_json(path, 1 if isinstance(fault, json.JSONDecodeError) else line, fault)
+            return
+        yield _object(path, line, value, text[at:end], at - text.rfind("\n", 0, at))
+        at = _next(text, end)
+        ended = text[at : at + 1] == "]"
+        if not ended and text[at : at + 1] != ",":
+            yield _not_json(path, 1, json.JSONDecodeError("Expecting ',' delimiter", text, at))
+            return
+        at = at if ended else _next(text, at + 1)
+    if (rest := _next(text, at + 1)) < len(text):
+        yield _not_json(path, 1, json.JSONDecodeError("Extra data", text, rest))
+
+
+def _decoder() -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=_each_key_once, parse_constant=_no_constant, parse_float=_finite
+    )
+
+
+def _next(text: str, at: int) -> int:
+    """Where the next character stands, from ``at`` on, that is no white space of JSON."""
+    found = _SOLID.search(text, at)
+    return found.start() if found else len(text)
+
+
+def _object(path: Path, line: int, value: Any, source: str, column: int = 1) -> Row | Problem:
+    if is_deep(value):
+        return Problem(f"{path}:{line}", "not valid JSON: nested too deeply")
+    if isinstance(value, dict):
+        return Row(line, value, source, column)
+    return Problem(f"{path}:{line}", "not an object", 'a line looks like {"id": "…", …}')
+
+
+def _not_json(path: Path, line: int, fault: Exception) -> Problem:
+    """``line``: of what was read, where the fault knows its own place in it."""
+    if isinstance(fault, json.JSONDecodeError):
+        return Problem(f"{path}:{line + fault.lineno - 1}:{fault.colno}", f"not valid JSON: {fault.msg}")
+    reason = "nested too deeply" if isinstance(fault, RecursionError) else fault
+    return Problem(f"{path}:{line}", f"not valid JSON: {reason}")
 
 
 TABLES = (".csv", ".tsv")
