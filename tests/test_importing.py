@@ -91,6 +91,43 @@ def test_faults_of_a_spreadsheet_stand_at_its_own_lines(
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["goldens.json", "goldens.jsonl"])
+def test_goldens_in_json_become_cases(tmp_path: Path, name: str) -> None:
+    """A list, or an object a line, under the names of others; what has no place here is named once."""
+    goldens = [
+        {"input": "When?", "expected_output": "At ten.", "retrieval_context": ["x"], "keywords": ["ten"]},
+        {"input": "Who?", "expected_output": None, "comments": "hard"},
+    ]
+    text = json.dumps(goldens, indent=1) if name.endswith("json") else "\n".join(map(json.dumps, goldens))
+    made = import_file(written(tmp_path, name, text), {})
+    assert {"question": "input", "reference": "expected_output", "must_contain": "keywords"} == made.read_as
+    assert [("q-001", "When?", "At ten.", ("ten",)), ("q-002", "Who?", None, ())] == [
+        (case.id, case.question, case.reference, case.must_contain) for case in made.cases
+    ]
+    assert ["'retrieval_context' is not taken over", "'comments' is not taken over"] == [
+        problem.message for problem in made.left
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"input": "x"}, {"input": "y"]', "q.json:1:31: not valid JSON"),
+        ('[{"a": 1}]', "q.json:1: nothing here is called a question"),
+        ('[{"input": 5}]', "q.json:1: 'question'"),
+        ('[\n{"input": "x", "id": "1"},\n{"input": "y", "id": "1"}]', "q.json:3: id '1' stands twice"),
+        ("[]", "q.json: holds no questions"),
+        ("", "q.json: holds no questions"),
+        ("[1]", "q.json:1: not an object"),
+    ],
+)
+def test_faults_of_goldens_stand_at_their_lines(text: str, said: str, tmp_path: Path) -> None:
+    """As in a spreadsheet."""
+    with pytest.raises(InputError) as caught:
+        import_file(written(tmp_path, "q.json", text), {})
+    assert said in str(caught.value)
+
+
 def test_promptfoo_tests_become_cases(tmp_path: Path) -> None:
     """Texts that must occur, references, refusals, patterns; a list of questions is a case each."""
     made = import_file(written(tmp_path, "p.yaml", PROMPTFOO), {})

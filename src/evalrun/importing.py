@@ -1,4 +1,4 @@
-"""Questions of other tools → cases: CSV with any headings, and promptfoo's YAML.
+"""Questions of other tools → cases: CSV or JSON with any names, and promptfoo's YAML.
 
 Owns which field of theirs is which of ours, and that what is not taken over is said at its place, with the
 reason. What a case may hold is decided by ``dataset``.
@@ -18,7 +18,7 @@ from evalrun.dataset import CSV_LISTS, cases_of, csv_value
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.records import Case
 from evalrun.registry import nearest
-from evalrun.textfile import Row, csv_rows, is_table, read_text
+from evalrun.textfile import Row, csv_rows, is_table, json_rows, read_text
 from evalrun.validation import at_most
 from evalrun.yamlfile import Document, Loc, load_yaml
 
@@ -44,7 +44,7 @@ class Imported:
 
 
 def import_file(path: Path, mapping: Mapping[str, str]) -> Imported:
-    """The cases in ``path`` (a table, or promptfoo's ``.yaml``); ``mapping`` is field → their name.
+    """The cases in ``path`` (a table, JSON, or promptfoo's ``.yaml``); ``mapping`` is field → their name.
 
     Raises:
         InputError: every fault with ``file:line``.
@@ -58,9 +58,9 @@ def import_file(path: Path, mapping: Mapping[str, str]) -> Imported:
         return _from_csv(path, mapping)
     if suffix in (".yaml", ".yml"):
         return _from_promptfoo(path, mapping)
-    raise UserError(
-        f"{path}: neither .csv, .tsv nor .yaml", "JSONL is a dataset already: name it in the config"
-    )
+    if suffix in (".json", ".jsonl"):
+        return _from_json(path, mapping)
+    raise UserError(f"{path}: neither .csv, .tsv, .json, .jsonl nor .yaml", "write it as one of them")
 
 
 def _numbered(rows: list[Row], prefix: str = "q") -> list[Row]:
@@ -130,6 +130,37 @@ def _from_csv(path: Path, mapping: Mapping[str, str]) -> Imported:
     left = [
         Problem(f"{path}:1", f"column '{name}' is not taken over", "--map FIELD=COLUMN takes it")
         for name in headings
+        if name not in found.values()
+    ]
+    return Imported(cases_of(path, _numbered(rows)), found, left)
+
+
+def _from_json(path: Path, mapping: Mapping[str, str]) -> Imported:
+    """A list of objects, or one a line: whatever they call a question, and what is expected of its answer."""
+    objects, problems = [], []
+    for row in json_rows(path, read_text(path)):
+        problems.append(row) if isinstance(row, Problem) else objects.append(row)
+    names = dict.fromkeys(name for row in objects for name in row.value)
+    found, unmatched = _match(list(names), mapping, f"{path}:1")
+    if not objects and not problems:
+        problems.append(Problem(str(path), "holds no questions", "one object a question"))
+    if problems or unmatched:
+        raise InputError(at_most(problems or unmatched))
+    rows = [
+        Row(
+            row.line,
+            {
+                name: _variable(name, value)
+                for name, theirs in found.items()
+                if (value := row.value.get(theirs)) not in (None, "")
+            },
+            "",
+        )
+        for row in objects
+    ]
+    left = [
+        Problem(f"{path}:1", f"'{name}' is not taken over", "--map FIELD=NAME takes it")
+        for name in names
         if name not in found.values()
     ]
     return Imported(cases_of(path, _numbered(rows)), found, left)

@@ -144,7 +144,9 @@ def json_lines(path: Path, text: str) -> Iterator[Row | Problem]:
     decoder, first = _decoder(), True
     for number, line in lines(text):
         if first and line.strip() in ("[", "[{"):
-            yield Problem(f"{path}:{number}", "a list over several lines", "write one object a line, nothing between")
+            yield Problem(
+                f"{path}:{number}", "a list over several lines", "write one object a line, nothing between"
+            )
             return
         first = False
         try:

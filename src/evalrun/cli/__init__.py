@@ -26,7 +26,7 @@ COMMANDS = {
     "diff": ("numbers", "Compare two runs of the same questions, in pairs."),
     "export": ("starting", "Print a RUN as a table, one row a draw."),
     "freeze": ("commands", "Pin a released DATASET in SHA256SUMS beside it."),
-    "import": ("starting", "Turn the questions of a CSV or promptfoo FILE into a dataset."),
+    "import": ("starting", "Turn the questions of a CSV, JSON or promptfoo FILE into a dataset."),
     "init": ("starting", "Write a config, ten questions and CI jobs for your bot into DIR."),
     "label": ("judge", "Label answers of RUN in the terminal, one key an answer."),
     "list": ("commands", "The scorers, targets, judge models and reports there are."),

@@ -35,7 +35,7 @@ def score(
     overrides: tuple[str, ...],
     ending: Ending,
 ) -> None:
-    """Score answers that are there already: those of a RUN, or of a FILE of logged ones (CSV, TSV, JSON, JSONL).
+    """Score answers that are there already: of a RUN, or logged ones in a FILE (CSV, TSV, JSON, JSONL).
 
     The bot is never asked. A RUN gets the scorers, judge and gates of another config. A FILE needs nothing
     else: without --config it is scored by code alone. The result is a run folder like any other.

@@ -284,7 +284,7 @@ def _tell(made: Imported) -> None:
 @click.option("--map", "pairs", multiple=True, metavar="FIELD=NAME", help="Their name of a field of a case.")
 @click.option("--output", type=WRITTEN, metavar="FILE", help="Default: FILE's name with .jsonl.")
 def import_(file: Path, pairs: tuple[str, ...], output: Path | None) -> None:
-    """Turn the questions of FILE (CSV, or a promptfoo config) into a dataset; overwrites nothing.
+    """Turn the questions of FILE (CSV, JSON, or a promptfoo config) into a dataset; overwrites nothing.
 
     What is not taken over is said with its place and the reason.
     """
