@@ -182,6 +182,13 @@ INDEX = {
     "chunks": [{"id": "a", "text": "t", "vector": [32767, 0]}, {"id": "b", "text": "u", "vector": [0, -1]}],
 }
 TABLE = b'id,question,category,must_contain\nq1,"Wo,\n""da""?",a,x; y\nq2,Wer?,b,\n'
+GOLDENS = json.dumps(
+    [
+        {"input": "Wo?", "actual_output": "Da.", "retrieval_context": ["a"], "expected_output": "Da"},
+        {"input": "Wer\u2028?", "actual_output": "Er", "retrieval_context": "['a', \"b's\"]"},
+    ],
+    indent=1,
+).encode()
 LOG = (
     'question,answer,contexts,draw\nWo?,"Da, ""hier"".","[{""id"": ""a"", ""text"": ""t""}]",0\nWo?,D.,[],1\n'
 )
@@ -245,6 +252,8 @@ READERS = [
         lines_of({"question": "Wo?", "answer": "Da.", "contexts": ["t"]}, {"question": "Wer", "answer": "A"}),
         lambda path: read_answers(path, {}),
     ),
+    Reader("log.json", GOLDENS, lambda path: read_answers(path, {})),
+    Reader("goldens.json", GOLDENS, lambda path: import_file(path, {})),
     Reader("probes.jsonl", lines_of(*ATTACKS), of_probes),
     Reader("draws.jsonl", b"".join(map(to_line, DRAWS)), of_journals, (UserError,)),
     Reader("bot.jsonl", b"".join(map(to_line, CALLS)), of_cassette, (RecordingError, UserError)),
