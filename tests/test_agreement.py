@@ -107,7 +107,7 @@ def test_labels_and_run_of_different_ages(given: Any, tmp_path: Path) -> None:
     assert only_in_labels == [one.case for one in found.only_in_labels]
     assert tuple(only_in_run) == found.only_in_run
     assert n == found.agreement.count
-    many = f"{len(stale)} of {len(label_lines)} labels were made for another answer"
+    many = f"left out, made for another answer of its question: {len(stale)} of {len(label_lines)} labels"
     assert any(many in note for note in found.notes)
 
 

@@ -268,7 +268,7 @@ def test_too_many_lost(measure: MEASURE) -> None:
     old = measure(passes("ans", [[1]] * 10))
     assert 9 == compare(old, measure(passes("ans", [[1]] * 9)), common_cases=True).paired
     error = refusal(old, measure(passes("ans", [[1]] * 8)), common_cases=True)
-    assert "2 of 10 questions have no partner" in error.message
+    assert "2 of 10 questions without a partner" in error.message
     assert "ans-008 (only in the old run), ans-009 (only in the old run)" in error.message
     assert (
         "3 of 3"

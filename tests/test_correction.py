@@ -124,7 +124,7 @@ def test_labels_of_one_kind_only_still_correct(tmp_path: Path) -> None:
 def test_too_few_labels_correct_nothing(tmp_path: Path, count: int) -> None:
     """Fewer than eight, and the reason has both numbers."""
     found = faithful(tmp_path, many(20), {f"q{n:02}": True for n in range(count)})
-    assert (None, f"{count} labels, needs 8") == (found.value, found.why)
+    assert (None, f"{count} label{'s' if count != 1 else ''}, needs 8") == (found.value, found.why)
 
 
 def test_missing_verdicts_count_against_the_gate(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_group_is_corrected_by_its_own_labels(tmp_path: Path) -> None:
     path = write_labels(tmp_path / "f.jsonl", rows, dimension="faithful")
     estimates, _ = corrected(run, path)
     assert 12 == of(estimates, "faithful", "answerable").labels
-    assert "1 labels, needs 8" == of(estimates, "faithful", "unanswerable").why
+    assert "1 label, needs 8" == of(estimates, "faithful", "unanswerable").why
 
 
 # ---------------------------------------------------------------- outcomes
@@ -240,7 +240,7 @@ def test_labels_of_draws_that_could_not_be_chosen_correct_nothing(tmp_path: Path
     lines = path.read_text("utf-8").splitlines()
     header = json.loads(lines[0]) | {"seed": 4}
     path.write_text("\n".join([json.dumps(header), *lines[1:]]) + "\n", "utf-8")
-    assert "labels are not of the draws that its seed chooses" in of(corrected(run, path)[0], "faithful").why
+    assert "labels not of the draws that its seed chooses" in of(corrected(run, path)[0], "faithful").why
 
 
 # ---------------------------------------------------------------- external

@@ -95,7 +95,7 @@ def test_the_line_prints_the_limit_that_decided() -> None:
     assert "at most .50 (exact limit)" == decide(gate(min=0.7), estimate(8, 19)).decided_by
     open_one = decide(gate(min=0.8), estimate(24, 3))
     assert "between .72 and .98" == open_one.decided_by
-    assert "questions at this rate would hold; you have 27" in open_one.advice
+    assert "questions; you have 27" in open_one.advice
     below = decide(gate(min=0.7), estimate(17, 10))
     assert "undecided" == below.decision
     assert "at this rate no number of questions reaches the threshold" == below.advice
@@ -214,7 +214,7 @@ def test_a_gate_reads_the_corrected_rate_where_there_is_one() -> None:
     assert "at most .71 (exact limit)" == strict.decided_by
     open_gate = decide(gate(min=0.4), estimates)
     assert "undecided" == open_gate.decision
-    assert open_gate.advice.endswith("labelled questions at this rate would hold; 12 are labelled")
+    assert open_gate.advice.endswith("labelled questions; you have 12")
 
 
 def test_only_a_failure_and_an_undecided_one_that_is_not_waved_through_are_red() -> None:
@@ -308,7 +308,7 @@ def test_questions_of_shared_documents_count_for_less_in_the_advice() -> None:
         return decide(gate(min=0.5), {("m", "all"): asked}).advice
 
     alone = told("wilson", 20)
-    assert "97 questions at this rate would hold; you have 20 (add questions, not draws)" == alone
+    assert "to hold at this rate takes 97 questions; you have 20 (add questions, not draws)" == alone
     nested = told("wilson-nested", 10)
-    assert nested.startswith("193 questions at this rate would hold; you have 20")
+    assert nested.startswith("to hold at this rate takes 193 questions; you have 20")
     assert nested.endswith("(add questions from other documents, not draws)")

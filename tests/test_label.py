@@ -277,7 +277,7 @@ def test_a_run_of_which_a_part_is_gone_is_not_labelled(run: RunFolder) -> None:
 def test_what_is_not_of_the_run_is_not_taken_in(run: RunFolder) -> None:
     """Another dimension, another answer, another design: exit 2, and nothing is written."""
     gone = {**row(run, 0, True), "draw": "sha256:" + "0" * 64}
-    assert "1 labels are of no answer" in label("", "--import", saved(run, row(run, 1, True), gone)).output
+    assert "1 label of no answer" in label("", "--import", saved(run, row(run, 1, True), gone)).output
     other = label("", "--import", saved(run, row(run, 0, True), dimension="faithful"))
     assert (2, False) == (other.exit_code, Path("data").exists())
     label("y", "--random", 1)

@@ -162,7 +162,7 @@ def test_a_question_that_was_asked_again_counts_by_the_mean_of_its_answers(tmp_p
     assert (2, 2, 0) == (header.draws, header.dataset.cases, done.code)
     [found] = [one for one in header.estimates if (one.metric, one.group) == ("contains", "all")]
     assert (3, 1, 0, 0.25) == (found.scored, found.not_applicable, found.failed, found.value)
-    assert any(note.startswith("1 of 2 questions have fewer answers") for note in header.notes)
+    assert any(note.startswith("1 of 2 questions with fewer answers") for note in header.notes)
     assert ([], True) == (verify_run(done.folder.path)[0], done.folder.header.complete)
 
 

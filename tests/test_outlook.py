@@ -27,7 +27,7 @@ def scored(seen: Outlook, count: int, status: Status, start: int = 0) -> None:
     ("passed", "failed", "text"),
     [
         (0, 0, "faithful -"),
-        (4, 1, "faithful .80 of .50 so far"),
+        (4, 1, "faithful .80 so far, needs >= .50"),
         (35, 0, "faithful holds"),
         (0, 30, "faithful fails"),
     ],
@@ -61,7 +61,7 @@ def test_a_gate_on_this_list_waits_for_the_whole_list() -> None:
     seen = outlook(Gate(metric="recall@5", min=0.7, infer="this_set"))
     for case in CASES[:-1]:
         seen.add(Score(case=case.id, index=None, metric="recall@5", status="number", value=1.0))
-    assert "recall@5 1.0 of .70 so far" == seen.text()
+    assert "recall@5 1.0 so far, needs >= .70" == seen.text()
     seen.add(Score(case=CASES[-1].id, index=None, metric="recall@5", status="number", value=1.0))
     assert "recall@5 holds" == seen.text()
 

@@ -127,12 +127,12 @@ def test_a_torn_last_line_is_found(project: Project) -> None:
 
 def test_prune_tells_first_and_takes_out_what_no_draw_needs(project: Project) -> None:
     """Half of the draws: their lines go, the rest stands byte for byte, and the run replays as before."""
-    assert "0 of 32 lines are needed by no draw" in cassette(project, "prune").output
+    assert "0 of 32 lines needed by no draw" in cassette(project, "prune").output
     project.config["draws"] = 1
     project.write()
     before = project.raw()
     told = cassette(project, "prune").output
-    assert "bot.jsonl: 16 of 32 lines are needed by no draw" in told
+    assert "bot.jsonl: 16 of 32 lines needed by no draw" in told
     assert "  talks, draw 2" in told
     assert "nothing was changed; --write takes them out" in told
     assert before == project.raw()

@@ -35,6 +35,7 @@ from evalrun.records import (
     Verdict,
 )
 from evalrun.registry import nearest
+from evalrun.reports.words import count
 from evalrun.stats import Interval
 from evalrun.summary import estimate_of
 
@@ -333,8 +334,8 @@ def _nothing(folder: RunFolder, labels: Labels, found: Matched) -> tuple[str, st
 def _notes(found: Matched, source: Source, labelled: int) -> Iterable[str]:
     if found.stale:
         yield (
-            f"{len(found.stale)} of {labelled} labels were made for another answer of their case and are "
-            f"left out: {', '.join(one.case for one in found.stale[:5])}"
+            f"left out, made for another answer of its question: {len(found.stale)} of "
+            f"{count(labelled, 'label')}: {', '.join(one.case for one in found.stale[:5])}"
         )
     if source.design == "by_verdict":
         yield (
@@ -505,7 +506,7 @@ def _demand(pairs: Sequence[Pair], design: Design, reading: Reading, least: floa
         return _undecided(verdict, "several answers to one question are labelled")
     if verdict.value is not None and verdict.n < gate.min_n:
         word = "yes" if reading == "sensitivity" else "no"
-        why = f"{verdict.n} answers labelled {word}; a verdict needs {gate.min_n}"
+        why = f"{count(verdict.n, 'answer')} labelled {word}; a verdict needs {gate.min_n}"
         return verdict.model_copy(update={"why": why})
     return verdict
 
@@ -521,7 +522,7 @@ def _advice(verdict: Verdict) -> str:
     what = "yes" if verdict.gate.metric == "sensitivity" else "no"
     if needed is None or needed <= verdict.n:
         return ""
-    return f"{needed} answers labelled {what} at this rate would hold; you have {verdict.n}"
+    return f"to hold at this rate takes {needed:,} answers labelled {what}; there are {verdict.n:,}"
 
 
 def _estimate(reading: Reading, values: list[list[float | None]]) -> Estimate:

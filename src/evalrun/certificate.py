@@ -15,6 +15,7 @@ from evalrun.errors import UserError
 from evalrun.journal import RunFolder
 from evalrun.labels import Labels
 from evalrun.records import Certificate, Dimension, LabelsUsed, Record
+from evalrun.reports.words import count
 
 MOST_STALE = 0.05
 """Where more of the labelled questions have another answer now, what is left is a choice of its own."""
@@ -76,7 +77,7 @@ def _elsewhere(file: LabelsUsed, fingerprint: str) -> dict[str, Any]:
 def _void(file: LabelsUsed, fingerprint: str, found: Matched, compared: int) -> str:
     """Why these labels say nothing of this judge or this run, or an empty string."""
     if not found.pairs:
-        return f"none of its {len(file.rows)} labels is of an answer of this run"
+        return f"of its {count(len(file.rows), 'label')} none is of an answer of this run"
     if file.header.design == "by_verdict" and (
         why := _another_judge(file, fingerprint, "chosen by the verdicts of")
     ):

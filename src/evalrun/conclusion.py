@@ -259,13 +259,16 @@ def _unavailable(plan: Plan, folder: RunFolder, tally: Tally) -> list[str]:
     found += tally.down
     if not tally.down and tally.draws["service"] and tally.draws["service"] == tally.draws.total():
         reason = next(draw.error for draw in folder.draws())
-        found.append(f"the bot gave no answer at all ({tally.draws['service']} draws tried): {reason}")
+        tried = words.count(tally.draws["service"], "draw")
+        found.append(f"the bot gave no answer at all ({tried} tried): {reason}")
     if lost := tally.draws["recording"] if plan.answers else 0:
-        found.append(f"{lost} answers had no recording when the bot was asked: nothing is concluded")
+        answers = words.count(lost, "answer")
+        found.append(f"{answers} had no recording when the bot was asked: nothing is concluded")
     judged = tally.judgements
     if not tally.down and judged["service"] and judged["service"] == judged.total():
         reason = next(judgement.error for judgement in folder.judgements())
-        found.append(f"the judge gave no verdict at all ({judged['service']} answers tried): {reason}")
+        tried = words.count(judged["service"], "answer")
+        found.append(f"the judge gave no verdict at all ({tried} tried): {reason}")
     return found
 
 
@@ -281,7 +284,7 @@ def _agreeing(plan: Plan, folder: RunFolder) -> list[str]:
     if not several:
         return []
     same = sum(len(set(digests)) == 1 for digests in several)
-    asked = f"{len(several)} question" + ("s" if len(several) > 1 else "")
+    asked = words.count(len(several), "question")
     return [f"the bot retrieves for each draw: the contexts of all draws agree in {same} of {asked}"]
 
 
@@ -319,7 +322,8 @@ def missed(cassette: Cassette, refresh: str = "--record-missing") -> list[str]:
     answers = sum(len(addresses) for addresses, _ in bot.values())
     verdicts = answers + sum(len(addresses) for addresses, _ in judge.values())
     seconds = answers * (cassette.seconds_of("bot") or 0) + verdicts * (cassette.seconds_of("judge") or 0)
-    cost = f"{answers} answers and up to {verdicts} verdicts" if answers else f"up to {verdicts} verdicts"
+    read = f"up to {words.count(verdicts, 'verdict')}"
+    cost = f"{words.count(answers, 'answer')} and {read}" if answers else read
     time = f", about {seconds:.0f} s at the recorded speed" if seconds else ""
     return [*lines, f"a refresh costs {cost}{time}: run again with {refresh}"]
 

@@ -13,7 +13,7 @@ from evalrun.comparison.drops import Drop, decide_drop
 from evalrun.comparison.pairs import Pairs, Row
 from evalrun.records import Gate, Metric, Verdict
 from evalrun.reports.comparison.figures import about
-from evalrun.reports.words import rate, signed
+from evalrun.reports.words import count, rate, signed
 from evalrun.stats.decision import TOLERANCE
 from evalrun.stats.draws import share_scored
 
@@ -29,8 +29,8 @@ def infeasible(gate: Gate, metric: Metric, old: Sequence[Row]) -> tuple[str, str
         return None if old else (f"no question of group '{gate.group}' is in the baseline", "drop the gate")
     if len(old) < gate.min_n:
         return (
-            f"group '{gate.group}' has {len(old)} questions in the baseline; a gate needs {gate.min_n}",
-            f"add {gate.min_n - len(old)} questions, or gate on a larger group",
+            f"the baseline has {count(len(old), 'question')} of '{gate.group}'; a gate needs {gate.min_n}",
+            f"add {count(gate.min_n - len(old), 'question')}, or gate on a larger group",
         )
     covered = share_scored(old)
     if covered is not None and covered < gate.min_coverage:
@@ -39,7 +39,7 @@ def infeasible(gate: Gate, metric: Metric, old: Sequence[Row]) -> tuple[str, str
     needed = _questions_to_hold(gate, metric, old)
     if needed == len(old):
         return None
-    shown = f"{gate.needs} cannot be shown with {len(old)} questions even by a flawless run"
+    shown = f"{gate.needs} cannot be shown with {count(len(old), 'question')} even by a flawless run"
     if needed is None:
         return shown, "allow a larger drop"
     return (

@@ -29,6 +29,7 @@ from evalrun.records import (
     LabelsUsed,
 )
 from evalrun.reducers import split
+from evalrun.reports.words import count
 from evalrun.stats import Corrected
 from evalrun.stats.rate import MIN_CLUSTERS
 from evalrun.summary import CONFIDENCE, documents_of
@@ -178,7 +179,7 @@ class Evidence:
                 row[1] += 1
                 row[2] += event_of(estimate.metric, case.expect, False, label["faithful"])
         if strays:
-            why = f"{file.file}: {strays} labels are not of the draws that its seed chooses"
+            why = f"{file.file}: {count(strays, 'label')} not of the draws that its seed chooses"
             return Correction(why=why)
         (yes, yes_labelled, yes_true), (no, no_labelled, no_true) = counts[True], counts[False]
         if yes_labelled + no_labelled < MIN_LABELS:
@@ -302,7 +303,7 @@ def _both(read: Mapping[Dimension, bool]) -> dict[str, bool]:
 
 
 def _too_few(labels: int) -> Correction:
-    return Correction(labels=labels, why=f"{labels} labels, needs {MIN_LABELS}")
+    return Correction(labels=labels, why=f"{count(labels, 'label')}, needs {MIN_LABELS}")
 
 
 def _correction(estimate: Estimate, found: Corrected, labels: int, assumes: str = "") -> Correction:

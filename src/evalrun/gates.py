@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from evalrun import stats
 from evalrun.records import Case, Correction, Estimate, Gate, Metric, Verdict
 from evalrun.reports import words
+from evalrun.reports.comparison.figures import about
 from evalrun.stats.decision import TOLERANCE
 from evalrun.stats.rate import MIN_CLUSTERS
 from evalrun.summary import documents_of, groups_of
@@ -58,8 +59,9 @@ def infeasible(
         return (f"no number of questions can show {gate.needs}", "choose a threshold short of it")
     if n < needed:
         return (
-            f"even a perfect score on {n} questions cannot show {gate.needs}: that takes {needed}",
-            f"add {needed - n} questions to '{gate.group}', or lower the threshold",
+            f"even a perfect score on {words.count(n, 'question')} cannot show {gate.needs}: "
+            f"that takes {needed}",
+            f"add {words.count(needed - n, 'question')} to '{gate.group}', or lower the threshold",
         )
     return None
 
@@ -111,7 +113,7 @@ def _not_measured(gate: Gate, found: Estimate) -> str:
         lacking = f"coverage {number(coverage)}, needs {number(gate.min_coverage)}"
         return f"{lacking}: not measured ({words.lost(found.failures)})"
     if gate.infer == "population" and found.n < gate.min_n:
-        return f"{found.n} questions measured, needs {gate.min_n}"
+        return f"{words.count(found.n, 'question')} measured, needs {gate.min_n}"
     if found.judged and gate.require_measured_judge and found.measured is None:
         why = found.corrected.why if found.corrected else "no labels"
         return f"the judge is not measured against labels: {why}"
@@ -158,12 +160,13 @@ def _advice(gate: Gate, found: Estimate) -> str:
         side = "reaches" if at_least else "stays under"
         return f"at this rate no number of questions {side} the threshold"
     if measured is not None:
-        told = f"{needed} labelled questions at this rate would hold; {measured.labels} are labelled"
+        told = f"takes about {about(needed)} labelled questions"
+        told = f"to hold at this rate {told}; you have {measured.labels}"
         return told if needed > measured.labels and not measured.assumes else ""
     if needed <= found.n:
         return ""
     what = "questions from other documents" if each < 1 else "questions"
-    return f"{needed} questions at this rate would hold; you have {found.n} (add {what}, not draws)"
+    return f"to hold at this rate takes {needed:,} questions; you have {found.n:,} (add {what}, not draws)"
 
 
 def _worth(found: Estimate | Correction, questions: int) -> float:

@@ -18,6 +18,7 @@ from evalrun.journal import RunFolder
 from evalrun.jsonl import to_line, write_atomically
 from evalrun.labels import load_labels
 from evalrun.records import Case, Context, Design, Draw, Judgement, Label, LabelHeader, Rater
+from evalrun.reports.words import count
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ def import_labels(folder: RunFolder, source: Path, target: Path, dimension: str)
     if strange := [row for row in labels.rows if (row.case, row.draw) not in known]:
         named = ", ".join(row.case for row in strange[:5])
         raise UserError(
-            f"{source}: {len(strange)} labels are of no answer in {folder.path}: {named}",
+            f"{source}: {count(len(strange), 'label')} of no answer in {folder.path}: {named}",
             "name the run that the page was made from",
         )
     turned = Sheet.open(target, labels.header, labels.rows[0].rater).add(labels.rows)

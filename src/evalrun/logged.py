@@ -21,6 +21,7 @@ from evalrun.digest import draw_digest, read_json, sha256_bytes, tagged, utf8
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.records import ABSENT, Case, Chunk, Context, Draw, Origin, Record
 from evalrun.registry import nearest
+from evalrun.reports.words import count
 from evalrun.settings import DatasetConfig, RunConfig, TargetConfig
 from evalrun.textfile import Cells, Row, csv_rows, decode, is_table, json_rows, read_bytes
 from evalrun.validation import at_most
@@ -438,9 +439,9 @@ def unmeasured(
             "context (outcomes, faithful, correct, novel_terms, retrieval) is not measured"
         )
     elif without:
-        yield f"{without} of {len(draws)} answers have no contexts: nothing is read against them there"
+        yield f"{without} of {count(len(draws), 'answer')} without contexts: nothing is read against one"
     if blank:
-        yield f"{blank} of {len(draws)} answers are blank: they count as failed"
+        yield f"{blank} of {count(len(draws), 'answer')} blank: counted as failed"
     if not any(case.expect == "refuse" for case in cases):
         yield "no question expects a refusal ('expect'): correctly_refused and answered are not measured"
     if not any(case.reference for case in cases):
@@ -455,7 +456,7 @@ def unmeasured(
         )
     if absent:
         yield (
-            f"{len(absent)} of {len(cases)} questions have fewer answers than the others: "
+            f"{len(absent)} of {count(len(cases), 'question')} with fewer answers than the others: "
             "each counts by the mean of those it has"
         )
 

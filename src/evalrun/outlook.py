@@ -46,7 +46,7 @@ class Outlook:
             self._table.add(score)
 
     def text(self) -> str:
-        """``faithful .58 of .50 so far; recall@5 holds``; empty without a gate. Looks only now and then."""
+        """``faithful .58 so far, needs >= .50; recall@5 holds``; empty without a gate. Looks now and then."""
         began = self._clock()
         if began >= self._again:
             self._text = "; ".join(self._seen(*known) for known in self._gates)
@@ -66,5 +66,4 @@ class Outlook:
             decided = "undecided"  # the labels have a word in it at the end
         if decided != "undecided" and (whole or gate.infer == "population"):
             return f"{name} {decided}"
-        limit, _ = gates.threshold(gate)
-        return f"{name} {gates.number(found.value)} of {gates.number(limit)} so far"
+        return f"{name} {gates.number(found.value)} so far, needs {gate.needs}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from evalrun.cassette import Book, Spent
 from evalrun.reports import words
+from evalrun.reports.words import count
 from evalrun.settings import Budget, Price
 
 
@@ -56,11 +57,11 @@ class Spending:
     def _reached(self) -> Iterator[str]:
         budget = self.budget
         if budget.calls is not None and self.calls >= budget.calls:
-            yield f"the budget of {budget.calls} calls is spent"
+            yield f"the budget of {count(budget.calls, 'call')} is spent"
         if budget.seconds is not None and time.perf_counter() - self._started >= budget.seconds:
             yield f"the budget of {budget.seconds:g} s is spent"
         if budget.tokens is not None and self.tokens >= budget.tokens:
-            yield f"the budget of {budget.tokens} tokens is spent"
+            yield f"the budget of {count(budget.tokens, 'token')} is spent"
         if budget.cost is not None and (self.cost or 0) >= budget.cost:
             yield f"the cost budget of {budget.cost:g} is spent"
         if budget.tokens is not None or budget.cost is not None:

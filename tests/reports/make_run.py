@@ -410,7 +410,7 @@ def default_verdicts(estimates: Sequence[Estimate], judge: bool) -> tuple[Verdic
             "undecided",
             judge_measured=False,
             why="the interval holds .75",
-            advice="13 questions at this rate would hold; you have 12 (add questions, not draws)",
+            advice="to hold at this rate takes 13 questions; you have 12 (add questions, not draws)",
         ),
         verdict(
             estimates,

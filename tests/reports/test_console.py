@@ -47,7 +47,7 @@ def test_screen_tells_what_there_is_to_know(quality: RunFolder) -> None:
         "191 of 192: the judge read exactly what the model was given (observed)",
         "JUDGE not measured against labels",
         "decided by: at most .71 (exact limit)",
-        "13 questions at this rate would hold",
+        "to hold at this rate takes 13 questions",
         "1 of 5 gates fails, 1 undecided: not safe to ship on this evidence",
         "exit 1",
         "report.html#gate-correctly_refused-out_of_corpus",
@@ -180,8 +180,22 @@ def test_progress_in_a_log(ticking: Callable[[], float]) -> None:
     progress.stop()
     lines = stream.getvalue().splitlines()
     assert 2 < len(lines) < 20
-    assert lines[-1].startswith("answered 10/10, judged 10/10, 1 error, ")
-    assert "left" in lines[0]
+    assert lines[-1].startswith("answered 9/10, judged 10/10, 1 failed, ")
+    assert "left" in lines[1]
+
+
+def test_the_time_left_is_told_of_more_than_one_or_two(ticking: Callable[[], float]) -> None:
+    """The first answer may have waited for a model to load; a few tell more."""
+    progress = Progress(Stream(), clock=ticking)
+    progress.start(100, 0)
+    progress.answered(ok=False)
+    assert progress.line().startswith("answered 0/100, 1 failed, ")
+    assert "left" not in progress.line()
+    for _ in range(6):
+        progress.answered(ok=True)
+    assert "left" not in progress.line()
+    progress.answered(ok=True)
+    assert "left" in progress.line()
 
 
 def test_progress_on_a_terminal_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +216,7 @@ def test_what_is_said_aside_is_not_drawn_over(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TERM", "xterm-256color")
     stream = Stream(terminal=True)
     progress = Progress(stream)
-    progress.start(2, 2, lambda: "faithful .80 of .50 so far")
+    progress.start(2, 2, lambda: "faithful .80 so far, needs >= .50")
     with progress.aside():
         stream.write("finishing what is in flight\n")
     before, _, after = stream.getvalue().partition("finishing what is in flight\n")
@@ -217,7 +231,7 @@ def test_progress_on_a_terminal_shows_what_the_gates_would_say(monkeypatch: pyte
     monkeypatch.setenv("TERM", "xterm-256color")
     stream = Stream(terminal=True)
     progress = Progress(stream)
-    progress.start(2, 2, lambda: "faithful .80 of .50 so far")
+    progress.start(2, 2, lambda: "faithful .80 so far, needs >= .50")
     progress.answered(ok=True)
     progress.stop()
-    assert "gates   faithful .80 of .50 so far" in stream.getvalue()
+    assert "gates   faithful .80 so far, needs >= .50" in stream.getvalue()

@@ -200,7 +200,7 @@ def label(
     header = labelling.new_header(run, dimension, design, seed, rater, who)
     if html is not None:
         _write_page(html, chosen, dimension, header, rater)
-        echo(f"{html}: {len(chosen)} answers")
+        echo(f"{html}: {counted(len(chosen), 'answer')}")
         run_named, into = shlex.quote(str(folder)), f" --output {shlex.quote(str(output))}" if output else ""
         echo(f"what it saves: evalrun label {run_named} --dimension {dimension} --import FILE{into}")
         return
@@ -271,6 +271,7 @@ def _label_chunks(runs: Sequence[RunFolder], output: Path | None, seed: int, cou
     """Ask for a key a chunk of the pool; all questions, or ``count`` of them by seed."""
     from evalrun.labelling import order
     from evalrun.relevance import RelevanceSheet, pool
+    from evalrun.reports.words import count as counted
 
     cases = list(runs[0].cases())
     path = output or Path("data", "datasets", f"{runs[0].header.dataset.name}.relevant.jsonl")
@@ -280,7 +281,7 @@ def _label_chunks(runs: Sequence[RunFolder], output: Path | None, seed: int, cou
     chosen = [one for one in pooled if one.case.id in asked]
     _read_chunks(chosen, sheet)
     done = sum(sheet.said(one) is not None for one in chosen)
-    echo(f"{done} of {len(chosen)} chunks read, of {len(asked)} questions: {path}")
+    echo(f"{done} of {counted(len(chosen), 'chunk')} read, of {counted(len(asked), 'question')}: {path}")
     if empty := sheet.empty:
         echo(f"nothing relevant so far: {', '.join(empty)}; another retriever's run may hold it (--pool)")
 

@@ -126,9 +126,9 @@ def verify_(config: Path) -> None:
     echo(f"{recording.path}: every line is as it was recorded ({count(total, 'line')})")
     lines, places, asked = redactions_of(recording)
     if recording.redaction.patterns or lines:
-        echo(f"{lines} replies are redacted, in {places} places")
+        echo(f"redacted: {lines} {'reply' if lines == 1 else 'replies'}, in {count(places, 'place')}")
     if asked:
-        echo(f"note: {asked} requests hold what cassette.redact takes out of replies")
+        echo(f"note: what cassette.redact takes out of replies stands in {count(asked, 'request')}")
     for found in keys_of(recording):
         echo(f"note: {visible(found)}; 'cassette.redact' and 'run --record-missing' take it out")
 
@@ -149,7 +149,7 @@ def prune(configs: tuple[Path, ...], write: bool) -> None:
     from evalrun.errors import UserError
     from evalrun.locking import FolderLock
     from evalrun.planning import load
-    from evalrun.reports.words import visible
+    from evalrun.reports.words import count, visible
 
     loaded = [load(path) for path in configs]
     recording, *others = [recordings.Recording.of(config) for config in loaded]
@@ -162,7 +162,7 @@ def prune(configs: tuple[Path, ...], write: bool) -> None:
             recordings.write_pruned(recording, found)
     for one in found:
         total = len(one.dead) + len(one.kept)
-        echo(f"{one.book}.jsonl: {len(one.dead)} of {total} lines are needed by no draw")
+        echo(f"{one.book}.jsonl: {len(one.dead)} of {count(total, 'line')} needed by no draw")
         for line in one.dead:
             echo(f"  {visible(line.case or '')}, draw {(line.draw or 0) + 1}")
     if not write and any(one.dead for one in found):

@@ -20,6 +20,7 @@ from evalrun.errors import UserError
 from evalrun.records import Metric, Record
 from evalrun.registry import nearest
 from evalrun.reports.rows import lead_metric
+from evalrun.reports.words import count
 
 __all__ = ["Change", "Comparison", "Difference", "Drop", "Flip", "Unpaired", "compare"]
 
@@ -164,7 +165,7 @@ def _pair(old: Measured, new: Measured, common_cases: bool) -> tuple[list[str], 
         named = ", ".join(f"{one.case} ({one.why})" for one in unpaired[:5])
         more = f" and {len(unpaired) - 5} more" if len(unpaired) > 5 else ""
         raise UserError(
-            f"{len(unpaired)} of {total} questions have no partner in the other run: {named}{more}",
+            f"{len(unpaired)} of {count(total, 'question')} without a partner in the other: {named}{more}",
             f"a comparison may lose at most {100 * MOST_LOST:.0f} %: run both on one dataset",
         )
     return paired, unpaired

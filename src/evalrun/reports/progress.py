@@ -15,6 +15,8 @@ from rich.live import Live
 from rich.text import Text
 
 BAR = 24
+FEW = 8
+"""Of so many answers and verdicts the time left is told: of one or two it would be a guess at the first."""
 
 
 class Progress:
@@ -28,7 +30,7 @@ class Progress:
         self._clock = clock
         self._live: Live | None = None
         self._outlook: Callable[[], str] = str
-        self._total = self._to_judge = self._answered = self._judged = self._errors = 0
+        self._total = self._to_judge = self._answered = self._judged = self._unanswered = self._unjudged = 0
         self._began = self._told = 0.0
 
     @property
@@ -61,13 +63,13 @@ class Progress:
     def answered(self, ok: bool) -> None:
         """One more answer, or one that failed for good."""
         self._answered += 1
-        self._errors += not ok
+        self._unanswered += not ok
         self._tell()
 
     def judged(self, ok: bool) -> None:
         """One more answer judged, or a reading that failed for good."""
         self._judged += 1
-        self._errors += not ok
+        self._unjudged += not ok
         self._tell()
 
     def stop(self) -> None:
@@ -88,11 +90,11 @@ class Progress:
         self._stream.flush()
 
     def line(self) -> str:
-        """``answered 40/192, judged 36/192, 0 errors, 3.4/s, about 0:45 left``."""
-        parts = [f"answered {self._answered}/{self._total}"]
+        """``answered 40/192, judged 36/192, 2 failed, 3.4/s, about 0:45 left``."""
+        parts = [f"answered {self._answered - self._unanswered}/{self._total}"]
         if self._to_judge:
-            parts.append(f"judged {self._judged}/{self._to_judge}")
-        parts.append("1 error" if self._errors == 1 else f"{self._errors} errors")
+            parts.append(f"judged {self._judged - self._unjudged}/{self._to_judge}")
+        parts.append(f"{self._unanswered + self._unjudged} failed")
         return ", ".join([*parts, *self._pace()])
 
     def _pace(self) -> list[str]:
@@ -101,6 +103,8 @@ class Progress:
         if seconds <= 0 or not done:
             return []
         pace = [f"{self._answered / seconds:.1f}/s"]
+        if done < min(FEW, planned):
+            return pace
         left = round(seconds / done * (planned - done))
         return [*pace, f"about {left // 60}:{left % 60:02d} left"] if left > 0 else pace
 
@@ -108,7 +112,7 @@ class Progress:
         planned = self._total + self._to_judge
         full = round(BAR * (self._answered + self._judged) / planned) if planned else 0
         done, open_ = ("━", "·") if "utf" in (self._stream.encoding or "").lower() else ("=", ".")
-        style = "red" if self._errors else ""
+        style = "red" if self._unanswered + self._unjudged else ""
         drawn = Text.assemble(
             (done * full, "green"), (open_ * (BAR - full), "dim"), "  ", (self.line(), style)
         )

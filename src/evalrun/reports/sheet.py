@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from evalrun.digest import tagged
 from evalrun.labelling import Question
 from evalrun.records import Dimension, LabelHeader
-from evalrun.reports import frame
+from evalrun.reports import frame, words
 from evalrun.reports.labelling import ASKED
 
 STYLES = ("report.css", "sheet.css")
@@ -31,6 +31,7 @@ def render(questions: Sequence[Question], dimension: Dimension, header: LabelHea
     }
     page = frame.environment().get_template("sheet.html.j2").render(
         questions=questions,
+        counted=words.count(len(questions), "answer"),
         dimension=dimension,
         asked=ASKED[dimension],
         rater=rater,

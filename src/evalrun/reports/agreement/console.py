@@ -80,8 +80,8 @@ def _labels(found: Agreement) -> str:
     ]
     if found.only_in_labels or found.only_in_run:
         parts.append(
-            f"{len(found.only_in_labels)} labels of questions not in the run, "
-            f"{len(found.only_in_run)} questions of the run without a label"
+            f"{words.count(len(found.only_in_labels), 'label')} of questions not in the run, "
+            f"{words.count(len(found.only_in_run), 'question')} of the run without a label"
         )
     kinds = "".join(sorted({rater.kind for name, rater in source.raters.items() if name == source.rater}))
     parts.append(f"{kinds} reading, {source.date.isoformat()}")
