@@ -124,6 +124,8 @@ def test_keys_are_hidden_whether_a_pattern_is_given_or_not() -> None:
     assert 1 == places
     assert {"a": [HIDDEN, 1]} == rules.of_request({"a": [secret, 1]})
     assert f'"{HIDDEN}"' == without(json.dumps(secret), [secret])
+    odd = 'kö"y-7123-\\'
+    assert f'"{HIDDEN}"' == without(json.dumps(odd, ensure_ascii=False), [odd])
 
 
 def test_a_name_says_what_is_a_key() -> None:

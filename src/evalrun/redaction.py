@@ -61,7 +61,8 @@ def secrets_of(values: Mapping[str, str]) -> tuple[str, ...]:
 def without(text: str, secrets: Iterable[str]) -> str:
     """``text`` with every secret in it hidden, also where it is escaped as JSON or a URL escapes it."""
     for secret in sorted(secrets, key=len, reverse=True):  # one may hold another
-        for form in {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}:
+        written = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
+        for form in {secret, quote(secret, safe=""), *written}:
             text = text.replace(form, HIDDEN)
     return text
 
