@@ -117,6 +117,48 @@ def leaks(found: dict[str, str]) -> list[str]:
     return [f"{where}: {form}" for where, text in found.items() for form in FORMS if form in text]
 
 
+@pytest.mark.parametrize("kind", ["launch", "command"])
+def test_a_key_in_the_environment_of_a_bot_is_hidden(kind: str, tmp_path: Path) -> None:
+    """Its name says what it is, as that of a header does, though it stands in the config itself."""
+    (tmp_path / "bot.py").write_text(TELLING[kind])
+    env = "{OPENAI_API_KEY: FAKE-own-key-7719, MODE: plain-mode-7719}"
+    command = "[python, bot.py, '{port}']"
+    target = {
+        "launch": f"{{kind: http, launch: {{command: {command}, env: {env}}}}}",
+        "command": f"{{kind: command, command: [python, bot.py], env: {env}}}",
+    }
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        f"name: c\ndataset: q.jsonl\nprovenance: none\nscorers: [refusal_rule]\ntarget: {target[kind]}\n"
+    )
+    questions(tmp_path)
+    found = {where: text for where, text in sinks(tmp_path, config, "--live").items() if where != "bot.py"}
+    assert [] == [where for where, text in found.items() if "FAKE-own-key-7719" in text]
+    assert "I know [hidden] and plain-mode-7719" in found["run/draws.jsonl"]
+
+
+SAYING = "f\"I know {os.environ['OPENAI_API_KEY']} and {os.environ['MODE']}\""
+TELLING = {
+    "command": f"""
+import json, os, sys
+for line in sys.stdin:
+    print(json.dumps({{"id": json.loads(line)["id"], "answer": {SAYING}}}), flush=True)
+""",
+    "launch": f"""
+import json, os, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Bot(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        said = json.dumps({{"answer": {SAYING}}}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+    do_POST = do_GET
+HTTPServer(("127.0.0.1", int(sys.argv[1])), Bot).serve_forever()
+""",
+}
 BARE = '{question: "{question}"}'
 PLACES = {
     "header": ("127.0.0.1:{port}", "/ask", '{Authorization: "Bearer ${BOT_KEY}"}', BARE),

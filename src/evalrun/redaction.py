@@ -58,6 +58,11 @@ def secrets_of(values: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(words - {"Bearer", "Digest"}, key=lambda word: (-len(word), word)))
 
 
+def shown_values(values: Mapping[str, str]) -> dict[str, str]:
+    """``values``, but none whose name says that it is a key."""
+    return {name: HIDDEN if SECRET_NAME.search(name) else text for name, text in values.items()}
+
+
 def without(text: str, secrets: Iterable[str]) -> str:
     """``text`` with every secret in it hidden, also where it is escaped as JSON or a URL escapes it."""
     for secret in sorted(secrets, key=len, reverse=True):  # one may hold another

@@ -20,6 +20,7 @@ from pydantic import (
     PlainSerializer,
     PrivateAttr,
     ValidationInfo,
+    field_serializer,
     field_validator,
 )
 from pydantic import model_validator as validate_model
@@ -29,7 +30,7 @@ from evalrun.addresses import UrlPath, is_address
 from evalrun.digest import tagged
 from evalrun.errors import UserError
 from evalrun.records import Gate, GateRules, Level, Record
-from evalrun.redaction import BLANKED, secrets_of
+from evalrun.redaction import BLANKED, secrets_of, shown_values
 from evalrun.reducers import Reducer, split
 from evalrun.registry import parse_spec
 from evalrun.yamlfile import Document, Loc
@@ -176,6 +177,10 @@ class Launch(Record):
     env: dict[VariableName, Argument] = Field(default_factory=dict, repr=False)
     ready: UrlPath = Field(default="/healthz", pattern="^/")
     timeout: float = Field(default=60, gt=0, exclude=True)
+
+    @field_serializer("env")
+    def _without_secrets(self, env: dict[str, str]) -> dict[str, str]:
+        return shown_values(env)
 
     @property
     def tapped(self) -> bool:
@@ -486,7 +491,10 @@ class RunConfig(Record):
         found = {f"{loc} {name}": text for loc, used in given for name, text in used.items()}
         named = {getattr(self.judge, "key_env", None), getattr(self.target.options, "key_env", None)}
         found |= {f"key {name}": os.environ.get(name, "") for name in (*named, *_KEYS) if name}
-        words = secrets_of(found | dict(getattr(self.target.options, "headers", None) or {}))
+        for where in ("headers", "env"):
+            found |= getattr(self.target.options, where, None) or {}
+        found |= self.target.launch.env if self.target.launch else {}
+        words = secrets_of(found)
         return tuple(word for word in words if len(word) >= _KEY_LENGTH)
 
     def public(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import contextlib
 import json
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_serializer
 
 from evalrun.digest import read_json
 from evalrun.errors import UnavailableError
@@ -19,7 +19,7 @@ from evalrun.http import Watch
 from evalrun.process import Process
 from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
-from evalrun.redaction import without
+from evalrun.redaction import shown_values, without
 from evalrun.settings import Argument, VariableName
 from evalrun.targets import TARGETS, BadReply, Calling, Setting, Target, called
 from evalrun.targets.wire import BotOptions, Reading, filled, shown, values_of
@@ -44,6 +44,10 @@ class CommandOptions(BotOptions):
     command: tuple[Argument, ...] = Field(min_length=1, repr=False)
     env: dict[VariableName, Argument] = Field(default_factory=dict, repr=False)
     body: dict[str, Any] = Field(default_factory=lambda: {"question": "{question}"}, repr=False)
+
+    @field_serializer("env")
+    def _without_secrets(self, env: dict[str, str]) -> dict[str, str]:
+        return shown_values(env)
 
     @property
     def template(self) -> Any:

@@ -17,7 +17,7 @@ from evalrun.http import Service, Watch, refusal
 from evalrun.network import network
 from evalrun.provenance import Rule
 from evalrun.records import Case, Context, Reply
-from evalrun.redaction import HIDDEN, SECRET_NAME, secrets_of, without
+from evalrun.redaction import secrets_of, shown_values, without
 from evalrun.targets import TARGETS, Setting, Target
 from evalrun.targets.wire import BotOptions, Reading, body_values, filled, slot_faults, values_of
 from evalrun.wires import charset_of, text_of
@@ -77,7 +77,7 @@ class HttpOptions(BotOptions):
 
     @field_serializer("headers")
     def _without_secrets(self, headers: dict[str, str]) -> dict[str, str]:
-        return {name: HIDDEN if SECRET_NAME.search(name) else text for name, text in headers.items()}
+        return shown_values(headers)
 
 
 @TARGETS("http")
