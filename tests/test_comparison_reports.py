@@ -171,6 +171,12 @@ def test_several_draws(tmp_path: Path) -> None:
     assert ("", "3 draws each") == (told.one_call(found), told.head(found).rpartition(", ")[2])
 
 
+def test_one_run_of_several_draws_does_not_speak_for_the_other(tmp_path: Path) -> None:
+    """Only the run with one model call a question is named."""
+    found = compared(tmp_path, passes("ans", [[1, 1, 0]] * 9), passes("ans", [[1]] * 9))
+    assert "one model call a question in the new run" in told.one_call(found)
+
+
 def drop(**fields: Any) -> Drop:
     """A drop with these fields."""
     plain: dict[str, Any] = {
@@ -187,6 +193,12 @@ def test_drops_in_words() -> None:
     )  # fmt: skip
     assert "about 180 unanswerable questions would decide; you have 40" == told.drop_advice(drop(needed=171))
     assert "because" == told.drop_advice(drop(why="because"))
+    assert "because; 2 questions left out, without a score in one of the runs" == told.drop_advice(
+        drop(why="because", left_out=2)
+    )
+    assert "1 question left out, without a score in one of the runs" == told.drop_advice(
+        drop(decision="holds", left_out=1)
+    )
     rise = {"good": "lower", "change": 0.1, "low": -0.01, "high": 0.2}
     assert ("rise at most .05", "at worst +.20") == (
         told.drop_needs(drop(**rise)), told.drop_measured(drop(**rise, decision="holds")),
@@ -203,8 +215,11 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     new = passes("ans", [[1, 1]] * 21)
     runs = [read_run(write_run(tmp_path / name, rows)) for name, rows in (("old", old), ("new", new))]
     text = screen(compare(runs[0], runs[1], common_cases=True), 120)
-    said = "answers without a score: 3 in the old run, 0 in the new; 1 question left out: right, grounded"
-    assert 1 == text.count(said)
+    said = (
+        "answers without a score: 3 in the old run, 0 in the new; "
+        "1 question left out, without a score in one of the runs: right, grounded"
+    )
+    assert 1 == " ".join(text.split()).count(said)
     assert "not compared: ans-020 (only in the new run)" in text
 
 

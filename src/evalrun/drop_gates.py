@@ -13,6 +13,7 @@ from evalrun.comparison.drops import Drop, decide_drop
 from evalrun.comparison.pairs import Pairs, Row
 from evalrun.records import Gate, Metric, Verdict
 from evalrun.reports.comparison.figures import about
+from evalrun.reports.comparison.words import left_out
 from evalrun.reports.words import count, rate, signed
 from evalrun.stats.decision import TOLERANCE
 from evalrun.stats.draws import share_scored
@@ -82,6 +83,8 @@ def decide(gate: Gate, pairs: Pairs, *, judge_measured: bool = False) -> Verdict
     if found.low is None or found.high is None or (found.why and not found.needed):
         return verdict
     advice = f"about {about(found.needed)} questions would decide; you have {found.n}" if found.needed else ""
+    if found.left_out:
+        advice = "; ".join(filter(None, [advice, left_out(found.left_out)]))
     return verdict.model_copy(update={"decided_by": _drop_limit(found, pairs.old_mean), "advice": advice})
 
 

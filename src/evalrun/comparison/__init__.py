@@ -259,6 +259,8 @@ def _cautions(
         yield "the judges differ: a change may be the judge's and not the bot's"
     if any(change.judged for change in changes) and not new.source.judge_measured:
         yield "judged rates are the judge's own reading, not corrected for its errors"
+    if any(change.metric.endswith(BY_LABELS) for change in changes):
+        yield "(labels): what labels alone say, of one labelled answer a question; no judge is in it"
     if old.source.draws != new.source.draws:
         yield f"{old.source.draws} and {new.source.draws} draws a question: each question counts by its mean"
     clusters = [new.cases[case].cluster for case in paired if new.cases[case].cluster]

@@ -27,7 +27,8 @@ class Drop(Record):
     """The verdict on one allowed drop.
 
     ``low`` and ``high`` bound the change new less old, wider than for display, draws without a score counted
-    against the metric at one end and for it at the other. ``needed``: about how many questions would decide.
+    against the metric at one end and for it at the other. ``n`` questions were compared,
+    ``left_out`` have no score in one of the runs. ``needed``: about how many questions would decide.
     """
 
     metric: str
@@ -37,6 +38,7 @@ class Drop(Record):
     margin: float
     decision: Decision
     n: int
+    left_out: int = 0
     change: float | None = None
     low: float | None = None
     high: float | None = None
@@ -97,6 +99,7 @@ def decide_drop(
         margin=margin,
         decision="undecided",
         n=len(pairs.means),
+        left_out=pairs.left_out,
         change=change.estimate,
         low=limits[0] if len(limits) == 2 else None,
         high=limits[1] if len(limits) == 2 else None,

@@ -98,7 +98,11 @@ def _drops(comparison: Comparison, columns: int) -> list[Text]:
 
 
 def _drop(head: str, name: str, drop: Drop, width: int, columns: int) -> Iterator[Text]:
-    line = Text.assemble((f"{head:<7}", "bold"), set_cell_size(cut(name, width), width))
+    line = Text(f"{head:<7}", "bold")
+    if cell_len(name) > width - 2:  # the margin stands at its end
+        yield Text.assemble(line, (name, "not bold"))
+        line, name = Text(" " * 7), ""
+    line.append(set_cell_size(name, width), "not bold")
     line.append(f"{told.drop_measured(drop):<16} ")
     word, _, weak = told.drop_word(drop).partition(" ")
     fits = line.cell_len + len(word) + 1 + len(weak) <= columns

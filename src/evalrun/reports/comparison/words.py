@@ -93,11 +93,11 @@ def _dataset(comparison: Comparison) -> str:
 
 def one_call(comparison: Comparison) -> str:
     """The warning that a single draw hides the noise of the model; empty where each run has several."""
-    if min(comparison.old.draws, comparison.new.draws) > 1 or not any(
-        change.per == "draw" for change in comparison.changes
-    ):
+    single = [name for name in ("old", "new") if getattr(comparison, name).draws == 1]
+    if not single or not any(change.per == "draw" for change in comparison.changes):
         return ""
-    return "one model call each: a rerun also flips answers; use --draws 3 to separate"
+    each = "each" if len(single) == 2 else f"a question in the {single[0]} run"
+    return f"one model call {each}: a rerun also flips answers; use --draws 3 to separate"
 
 
 def differences(comparison: Comparison) -> Iterator[str]:
@@ -118,10 +118,15 @@ def missing(comparison: Comparison) -> Iterator[str]:
             old, new = change.missing
             parts.append(f"{noun} without a score: {old} in the old run, {new} in the new")
         if change.left_out:
-            parts.append(f"{count(change.left_out, 'question')} left out")
+            parts.append(left_out(change.left_out))
         if parts:
-            found.setdefault("; ".join(parts), []).append(change.metric)
+            found.setdefault("; ".join(parts), []).append(one_line(change.event))
     yield from (f"{text}: {', '.join(metrics)}" for text, metrics in found.items())
+
+
+def left_out(questions: int) -> str:
+    """``4 questions left out, without a score in one of the runs``."""
+    return f"{count(questions, 'question')} left out, without a score in one of the runs"
 
 
 # ---------------------------------------------------------------- what follows from it
@@ -204,13 +209,13 @@ def drop_word(drop: Drop) -> str:
 
 
 def drop_advice(drop: Drop) -> str:
-    """Why it is undecided and what would decide; empty where it is decided."""
-    if drop.decision != "undecided":
-        return ""
-    if not drop.needed:
-        return drop.why
-    kind = "" if drop.population == "all" else f"{drop.population} "
-    return f"about {about(drop.needed)} {kind}questions would decide; you have {drop.n}"
+    """Why it is undecided and what would decide; which questions it says nothing of."""
+    told = drop.why
+    if drop.needed:
+        kind = "" if drop.population == "all" else f"{drop.population} "
+        told = f"about {about(drop.needed)} {kind}questions would decide; you have {drop.n}"
+    parts = [told if drop.decision == "undecided" else "", left_out(drop.left_out) if drop.left_out else ""]
+    return "; ".join(part for part in parts if part)
 
 
 def sentence(comparison: Comparison) -> str:
