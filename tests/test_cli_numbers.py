@@ -125,7 +125,8 @@ def test_plan_of_gates_that_cannot_hold(config: Path) -> None:
     assert 2 == result.exit_code
     assert "CANNOT HOLD" in result.output
     assert "did you mean 'contains'?" in call("plan", config, "--set", "gates.0.metric=contain").output
-    assert 2 == call("plan", config, "--rate", "1.5").exit_code
+    for no_share in ("1.5", "nan"):
+        assert 2 == call("plan", config, "--rate", no_share).exit_code
 
 
 # ---------------------------------------------------------------- diff

@@ -6,11 +6,11 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from evalrun.cli.parameters import FILE, FOLDER, WRITTEN
+from evalrun.cli.parameters import FILE, FOLDER, WRITTEN, Share
 from evalrun.cli.told import echo
 
 if TYPE_CHECKING:
@@ -24,19 +24,8 @@ _LABELLED = click.Choice(["refusal", "faithful", "relevant"])
 _DIMENSION = click.Choice(["refusal", "faithful"])
 
 
-class _Share(click.FloatRange):
-    """A share that something can miss and something can reach: between 0 and 1, both left out."""
-
-    def __init__(self) -> None:
-        super().__init__(0, 1, min_open=True, max_open=True)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The share; not a number is none, which no comparison with a limit finds out."""
-        share = super().convert(value, param, ctx)
-        return share if share == share else self.fail(f"{value} is not a number", param, ctx)
-
-
-_SHARE = _Share()
+_SHARE = Share(open_ended=True)
+"""What something can miss and something can reach."""
 
 
 @click.command()

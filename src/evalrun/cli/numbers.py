@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from evalrun.cli.parameters import FILE, FOLDER, SET, WRITTEN
+from evalrun.cli.parameters import FILE, FOLDER, SET, WRITTEN, Share
 from evalrun.cli.told import echo
 
 _RUN_OR_FILE = click.Path(exists=True, path_type=Path)
@@ -32,7 +32,7 @@ def ci(counts: tuple[str, ...]) -> None:
 
 @click.command()
 @click.argument("config", type=FILE)
-@click.option("--rate", type=click.FloatRange(0, 1), help="A true rate: how often would each gate hold?")
+@click.option("--rate", type=Share(), help="A true rate: how often would each gate hold?")
 @SET
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 def plan(config: Path, rate: float | None, overrides: tuple[str, ...], as_json: bool) -> None:
