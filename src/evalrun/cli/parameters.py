@@ -1,4 +1,4 @@
-"""The kinds of path and of number and the option that several commands take. Owns their words: everywhere the same."""
+"""The path, the number and the option that several commands take. Owns their words: everywhere the same."""
 
 from __future__ import annotations
 
