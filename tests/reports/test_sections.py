@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from evalrun.journal import RunFolder
-from evalrun.records import Estimate
+from evalrun.records import Estimate, Gate, Verdict
 from evalrun.reports import words
-from evalrun.reports.sections import Section
+from evalrun.reports.rows import read_rows
+from evalrun.reports.sections import Section, sections
 
 
 def applies_to(estimate: Estimate, questions: int, not_applicable: int) -> Estimate:
@@ -31,3 +32,18 @@ def test_questions_of_shared_documents_are_counted_by_the_metric_of_most(quality
     for order in ((nested, fewer), (fewer, nested)):
         header = quality.header.model_copy(update={"estimates": order})
         assert "all 30 questions, as much as 20 documents" in words.documents_line(header)
+
+
+def test_retrieval_is_shown_of_the_group_that_its_gate_reads(quality: RunFolder) -> None:
+    """Two figures of one name, of 36 and of 48 questions, would puzzle; the heading counts what applies."""
+    header, rows = quality.header, read_rows(quality).rows
+    found = next(e for e in header.estimates if e.metric == "recall@5" and e.group == "answerable")
+    wide = found.model_copy(update={"group": "all", "n": 48, "value": 0.85})
+    gate = Verdict(gate=Gate(metric="recall@5", group="all", min=0.5), decision="holds")
+    for verdicts, heading in (
+        ((gate,), "retrieval, 48 questions"),
+        ((), "retrieval, answerable, 36 questions"),
+    ):
+        update = {"estimates": (*header.estimates, wide), "verdicts": verdicts}
+        shown = sections(header.model_copy(update=update), rows)
+        assert heading in [section.title for section in shown]

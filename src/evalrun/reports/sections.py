@@ -140,10 +140,16 @@ def _ordered(name: str, rates: list[Estimate]) -> tuple[Estimate, ...]:
 
 
 def _retrieval(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
+    """Of the group that a gate on retrieval reads, so that its figure stands here, too."""
     metrics = [metric for metric in header.metrics if metric.per == "case" and metric.kind != "quantity"]
-    group = "answerable" if any(e.group == "answerable" and e.per == "case" for e in found) else "all"
-    heading = f"retrieval, {title(group, sizes)}"
-    return _of(found, group, sizes, metrics, heading)
+    names = {metric.id for metric in metrics}
+    known = {e.group for e in found if e.metric in names}
+    read = [one.gate.group for one in header.verdicts if one.gate.metric in names and one.gate.group in known]
+    group = read[0] if read else "answerable" if "answerable" in known else "all"
+    questions = max((e.n for e in found if e.metric in names and e.group == group), default=0)
+    if group == "all":
+        return _of(found, group, {"all": questions}, metrics, f"retrieval, {count(questions, 'question')}")
+    return _of(found, group, sizes, metrics, f"retrieval, {title(group, sizes)}")
 
 
 def _by_group(found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
