@@ -8,8 +8,10 @@ import pty
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,32 @@ def test_what_it_writes_for_a_bot_of_any_shape_runs_as_it_stands(bot: str, tmp_p
     assert 1.0 == rates["novel_terms", "all"].value
     assert 0.7 < (rates["novel_terms", "all"].low or 0) < 1.0
     assert re.search(r"\[\.\d+, 1\.0\]", done.stdout)
+
+
+class Blank(BaseHTTPRequestHandler):
+    """A bot whose answer is blank."""
+
+    def do_POST(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"sources": ["x"], "answer": ""}')
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+
+def test_a_reply_without_an_answer_is_told_in_words(tmp_path: Path) -> None:
+    """What was seen is told before it is refused: the answer nowhere, and no None."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Blank) as server:
+        threading.Thread(target=server.serve_forever).start()
+        done = call(
+            "init", str(tmp_path), "--target", "http", "--url", f"http://127.0.0.1:{server.server_port}"
+        )
+        server.shutdown()
+    assert 2 == done.exit_code
+    assert "the answer nowhere" in done.output
+    assert "nothing in its reply looks like an answer" in done.output
+    assert "None" not in done.output
 
 
 def test_flags_in_place_of_the_question_to_the_bot(tmp_path: Path) -> None:

@@ -244,7 +244,9 @@ def _looked_at(url: str, given: Mapping[str, Any]) -> dict[str, Any]:
         raise UnavailableError(error.message, hint) from None
     echo(f"asked {url} one question:\n  {one_line(found.reply, 300)}")
     contexts = given["contexts"] or found.contexts
-    echo(f"  it takes {json.dumps(found.body)}, answers at {found.answer}, contexts at {contexts}")
+    seen = (("the answer", found.answer), ("contexts", contexts))
+    places = ", ".join(f"{what} at {at}" if at else f"{what} nowhere" for what, at in seen)
+    echo(f"  it takes {json.dumps(found.body)}; in its reply: {places}")
     if sys.stdin.isatty():
         answer = _ask("--answer", "Where is the answer (JMESPath)", found.answer)
         contexts = _ask("--contexts", "Where is what was retrieved (- for nowhere)", contexts or "-")
