@@ -73,13 +73,13 @@ def test_what_it_writes_for_a_bot_of_any_shape_runs_as_it_stands(bot: str, tmp_p
     assert re.search(r"\[\.\d+, 1\.0\]", done.stdout)
 
 
-class Blank(BaseHTTPRequestHandler):
-    """A bot whose answer is blank."""
+class Mute(BaseHTTPRequestHandler):
+    """A bot that answers nothing."""
 
     def do_POST(self) -> None:
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(b'{"sources": ["x"], "answer": ""}')
+        self.wfile.write(b'{"took": 3, "answer": null}')
 
     def log_message(self, *args: object) -> None:
         """Nothing."""
@@ -87,7 +87,7 @@ class Blank(BaseHTTPRequestHandler):
 
 def test_a_reply_without_an_answer_is_told_in_words(tmp_path: Path) -> None:
     """What was seen is told before it is refused: the answer nowhere, and no None."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Blank) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Mute) as server:
         threading.Thread(target=server.serve_forever).start()
         done = call(
             "init", str(tmp_path), "--target", "http", "--url", f"http://127.0.0.1:{server.server_port}"
