@@ -357,7 +357,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed here")
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
-    of_ca = ("-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=our own")
+    may_sign = ("-addext", "keyUsage=critical,keyCertSign")  # Python 3.13 asks for it
+    of_ca = ("-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=our own", *may_sign)
     names = "subjectAltName=IP:127.0.0.1"
     signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "basicConstraints=critical,CA:FALSE")
     of_server = ("-x509", *key, "-keyout", "server.key", "-out", "server.pem", "-subj", "/CN=bot", *signed)

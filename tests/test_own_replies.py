@@ -161,8 +161,8 @@ def test_a_redacted_run_is_the_same_when_recorded_and_replayed(tmp_path: Path) -
     assert ExitCode.OK == verify.exit_code, verify.output
     checked = CliRunner().invoke(main, ["cassette", "verify", str(project.write())]).output
     assert "every line is as it was recorded" in checked
-    assert re.search(r"\d+ replies are redacted, in \d+ places", checked)
-    assert re.search(r"note: \d+ requests hold what cassette.redact takes out of replies", checked)
+    assert re.search(r"redacted: \d+ replies, in \d+ places", checked)
+    assert re.search(r"note: what cassette.redact takes out of replies stands in \d+ requests", checked)
     shown = CliRunner().invoke(main, ["cassette", "show", str(project.write()), "--case", "city"]).output
     assert "1 redacted" in shown
 

@@ -95,7 +95,7 @@ def test_gates_that_cannot_hold_are_refused_with_the_number_they_need(project: P
         "gate 'faithful, all': even a perfect score on 16 questions cannot show >= .90: that takes 35",
     ] == [problem.message for problem in found]
     assert all("config.yaml:" in problem.where for problem in found)
-    assert "add 1 questions to 'answerable', or lower the threshold" == found[0].hint
+    assert "add 1 question to 'answerable', or lower the threshold" == found[0].hint
 
 
 def test_gates_on_what_is_not_there_are_told_once_each(project: Project) -> None:

@@ -597,7 +597,7 @@ def test_tokens_are_a_budget_that_replays_do_not_touch(project: Project) -> None
     meta = done.folder.meta
     assert (1, 0, None) == (meta.calls, meta.replayed, meta.cost)
     assert 1 < meta.tokens
-    assert f"the budget of 1 tokens is spent; reached: 1 call, {meta.tokens} tokens" in done.text
+    assert f"the budget of 1 token is spent; reached: 1 call, {meta.tokens} tokens" in done.text
     told = "\n".join(done.folder.header.errors)
     assert "not asked for: 3 of 4 answers, of 3 questions: " in told
     assert "; not judged: 1 answer; what was paid for is kept" in told

@@ -112,8 +112,8 @@ def ppi_ci(
     found = ppi_mean(reference, judge_labelled, judge_unlabelled)
     residuals = _shares("reference", reference) - found.weight * _shares("judge_labelled", judge_labelled)
     others = found.weight * _shares("judge_unlabelled", judge_unlabelled)
-    parts = [(residuals - residuals.mean()) / n, (others - others.mean()) / max(len(others), 1)]
-    shared = _Shared.of(np.concatenate(parts if len(others) else parts[:1]), documents, n)
+    parts = [(one - one.mean()) / one.size for one in (residuals, others) if one.size]
+    shared = _Shared.of(np.concatenate(parts), documents, n)
     return _effective(
         "ppi", found.estimate, found.se**2, n, n + len(judge_unlabelled), confidence, n, found.weight, shared
     )
