@@ -121,7 +121,7 @@ def _gates(forecast: Forecast, columns: int) -> list[Text]:
     stated = forecast.stated_rate
     last = f"at {words.rate(stated)}" if stated is not None else ""
     needs = max(7, *(len(found.gate.needs) for found in forecast.gates)) + 2
-    head = f"{'GATES':<{width}}{'needs':<{needs}}{'passes':<15}{'80% at':<8}{last}"
+    head = f"{'GATES':<{width}}{'needs':<{needs}}{'holds with':<15}{'80% at':<8}{last}"
     lines = [Text(head.rstrip(), "bold")]
     for name, found in zip(names, forecast.gates, strict=True):
         lines += _gate(name, found, width, needs, columns)
@@ -139,7 +139,7 @@ def _gate(name: str, found: GateForecast, width: int, needs: int, columns: int) 
         yield from wrapped(found.hint, columns, 6, "dim")
         return
     if found.gate.infer == "this_set":
-        yield line.append(f"{words.count(found.n, 'question')}, one pass; no chance in it", "dim")
+        yield line.append(f"{words.count(found.n, 'question')}, measured exactly", "dim")
         return
     if found.gate.max_drop is not None:
         yield line.append(f"{words.count(found.n, 'question')}, as in the baseline", "dim")
@@ -148,6 +148,7 @@ def _gate(name: str, found: GateForecast, width: int, needs: int, columns: int) 
     line.append(f"{_passes(found):<15}{words.rate(found.rate):<8}")
     if found.chance is not None:
         line.append(words.rate(found.chance))
+    line.rstrip()
     yield line
     if found.note:
         yield from wrapped(found.note, columns, 6, "dim")
