@@ -7,7 +7,9 @@ import base64
 import gc
 import gzip
 import json
+import os
 import re
+import shutil
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,7 +32,7 @@ from evalrun.cassette import (
     difference,
     exchange_key,
 )
-from evalrun.errors import InputError, RecordingError, UserError
+from evalrun.errors import InputError, RecordingError
 from evalrun.jsonl import packed
 from evalrun.network import network
 from evalrun.redaction import Redaction
@@ -772,14 +774,33 @@ async def test_the_source_says_who_answered_and_when(tmp_path: Path) -> None:
 
 
 def test_files_that_are_no_cassette_are_named(tmp_path: Path) -> None:
-    """A broken line is told with its number, a broken source file by its name."""
-    (tmp_path / "bot.jsonl").write_text('{"case": 1}\n{}\n')
-    with pytest.raises(UserError, match=r"bot\.jsonl:1: not a line"):
+    """Every broken line is told with its number, a broken source file by its name in one line; a folder or a
+    pipe in the place of a book is none.
+    """
+    book = tmp_path / "bot.jsonl"
+    book.write_text('{"case": 1}\n{}\n')
+    with pytest.raises(InputError, match=r"bot\.jsonl:1: not a line of a recording") as caught:
         Cassette(tmp_path, "replay")
-    (tmp_path / "bot.jsonl").unlink()
+    assert [f"{book}:1", f"{book}:2"] == [problem.where for problem in caught.value.problems]
+    book.unlink()
+    for make in (book.mkdir, lambda: os.mkfifo(book)):
+        make()
+        with pytest.raises(InputError, match=r"bot\.jsonl: is no file"):
+            Cassette(tmp_path, "replay")
+        shutil.rmtree(book) if book.is_dir() else book.unlink()
     (tmp_path / "source.json").write_text("[]")
-    with pytest.raises(InputError, match=r"source\.json"):
+    with pytest.raises(InputError, match=r"source\.json: not a cassette's source\.json: Input") as caught:
         Cassette(tmp_path, "replay")
+    assert "pydantic" not in str(caught.value)
+
+
+def test_nothing_is_asked_for_a_book_that_is_a_symbolic_link(tmp_path: Path) -> None:
+    """It is not written through, so every reply would be lost; it may be replayed."""
+    (tmp_path / "elsewhere.jsonl").touch()
+    (tmp_path / "bot.jsonl").symlink_to("elsewhere.jsonl")
+    with pytest.raises(InputError, match=r"bot\.jsonl: is a symbolic link"):
+        Cassette(tmp_path, "record")
+    assert "replay" == Cassette(tmp_path, "replay").mode
 
 
 async def test_a_seconds_estimate_comes_from_the_recording(tmp_path: Path) -> None:

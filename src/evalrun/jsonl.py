@@ -195,12 +195,16 @@ def read_lines(
         try:
             yield read(line)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
             raise UserError(
-                f"{path}:{number}: not a line of this journal: {where + ': ' if where else ''}{first['msg']}",
-                _CHANGED,
+                f"{path}:{number}: not a line of this journal: {first_fault(error)}", _CHANGED
             ) from None
+
+
+def first_fault(error: ValidationError) -> str:
+    """What is wrong with a line first, and where in it."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where + ': ' if where else ''}{first['msg']}"
 
 
 def write_atomically(path: Path, data: bytes) -> None:

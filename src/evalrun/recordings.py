@@ -26,12 +26,13 @@ from evalrun.cassette import (
     line_order,
     named,
     put_book,
+    read_book,
     redacted,
 )
 from evalrun.errors import RecordingError, UserError
 from evalrun.folders import new_run_folder
 from evalrun.journal import RunFolder
-from evalrun.jsonl import packed_path, raw_lines, read_lines, torn_bytes
+from evalrun.jsonl import packed_path, raw_lines, torn_bytes
 from evalrun.planning import make_plan
 from evalrun.records import Exchange, Record
 from evalrun.redaction import Redaction
@@ -82,19 +83,15 @@ class Recording:
 
     def lines(self, book: Book) -> list[Exchange]:
         """The lines of a book, in the order of the file."""
-        return list(read_lines(self.file(book), Exchange))
+        return list(read_book(self.file(book)))
 
     def sources(self) -> Sources:
         """What ``source.json`` says; nothing where there is none.
 
         Raises:
-            UserError: it is no such file.
+            InputError: it is no such file.
         """
-        file = self.path / "source.json"
-        try:
-            return Sources.model_validate_json(file.read_bytes()) if file.is_file() else Sources()
-        except ValueError:
-            raise UserError(f"{file}: not a cassette's source.json", "record again") from None
+        return Sources.of(self.path)
 
 
 # ---------------------------------------------------------------- counting
@@ -164,11 +161,12 @@ def faults_of(recording: Recording) -> list[str]:
 
 
 def _faults(recording: Recording, book: Book, sources: set[str]) -> Iterator[tuple[str, str]]:
+    lines = recording.lines(book)
     if torn := torn_bytes(recording.file(book)):
         yield "", f"the last line is torn ({torn} bytes)"
     seen: set[tuple[Address | None, str]] = set()
     before: Exchange | None = None
-    for number, line in enumerate(recording.lines(book), start=1):
+    for number, line in enumerate(lines, start=1):
         address = None if book == "judge" else address_of(line)
         found = [*_line_faults(line, recording.ignore, sources), *_left_in(line, recording.redaction)]
         if (address, line.key) in seen:

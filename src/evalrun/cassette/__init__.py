@@ -27,6 +27,7 @@ from evalrun.cassette.store import (
     keep_seed,
     key_of,
     put_book,
+    read_book,
     redacted,
 )
 from evalrun.cassette.transport import CassetteTransport, RecordingMiss
@@ -54,5 +55,6 @@ __all__ = [
     "line_order",
     "named",
     "put_book",
+    "read_book",
     "redacted",
 ]

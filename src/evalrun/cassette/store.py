@@ -6,14 +6,14 @@ Owns the files of the folder and when a recording is stale. Headers, hosts and k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from evalrun.cassette.differing import difference
 from evalrun.cassette.keys import (
@@ -29,10 +29,20 @@ from evalrun.cassette.keys import (
     without_empty,
 )
 from evalrun.errors import InputError, Problem, RecordingError
-from evalrun.jsonl import Appender, packed, packed_path, pretty_json, read_lines, to_line, write_atomically
+from evalrun.jsonl import (
+    Appender,
+    first_fault,
+    packed,
+    packed_path,
+    pretty_json,
+    raw_lines,
+    to_line,
+    write_atomically,
+)
 from evalrun.locking import FolderLock
 from evalrun.records import Exchange, Record
 from evalrun.redaction import Redaction, Unredactable, key_in
+from evalrun.validation import at_most
 from evalrun.wires import EVENT_STREAM, Asked, asked, is_generation, may_be_generation, output_of, wire_of
 
 
@@ -51,6 +61,20 @@ class Sources(Record):
 
     format: Literal["cassette.v1"] = "cassette.v1"
     sources: dict[str, Source] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path) -> Sources:
+        """What ``source.json`` of a cassette says; nothing where there is none.
+
+        Raises:
+            InputError: it is no such file.
+        """
+        file = folder / "source.json"
+        try:
+            return cls.model_validate_json(file.read_bytes()) if file.is_file() else cls()
+        except ValidationError as error:
+            message = f"not a cassette's source.json: {first_fault(error)}"
+            raise InputError([Problem(str(file), message, "restore it, or record again")]) from None
 
 
 def keep_seed(folder: Path, seed: str) -> None:
@@ -143,6 +167,32 @@ class _Lines:
         ]
 
 
+def read_book(file: Path) -> Iterator[Exchange]:
+    """The lines of a book of a cassette, or of the packed one beside it; a torn last line is left out.
+
+    Raises:
+        InputError: every line that is none of a recording, after those before it; a folder or a pipe there.
+    """
+    for place in (file, packed_path(file)):
+        if place.exists() and not place.is_file():
+            raise InputError(
+                [Problem(str(place), "is no file", "move it away, or name another cassette.path")]
+            )
+    read, problems = Exchange.__pydantic_validator__.validate_json, list[Problem]()
+    for number, raw in raw_lines(file):
+        try:
+            line = read(raw)
+        except ValidationError as error:
+            hint = "take the line out, and record it again: --record-missing"
+            message = f"not a line of a recording: {first_fault(error)}"
+            problems.append(Problem(f"{file}:{number}", message, hint))
+        else:
+            if not problems:
+                yield line
+    if problems:
+        raise InputError(at_most(problems))
+
+
 class Cassette:
     """A cassette folder in one of its modes. ``path`` None: live, nothing is stored.
 
@@ -197,14 +247,12 @@ class Cassette:
                     f"{path}: no recording here", "record one with --record, or run with --live"
                 )
             return
-        source = path / "source.json"
-        if source.is_file():
-            try:
-                self.sources = Sources.model_validate_json(source.read_bytes())
-            except ValueError as error:
-                raise InputError([Problem(str(source), f"not a cassette's source.json: {error}")]) from None
+        self.sources = Sources.of(path)
         for book in BOOKS:
-            for line in read_lines(path / f"{book}.jsonl", Exchange):
+            file = path / f"{book}.jsonl"
+            if self.mode == "record" and file.is_symlink():  # told before anything is asked for it
+                raise InputError([Problem(str(file), "is a symbolic link", "put the file itself there")])
+            for line in read_book(file):
                 self._lines[book].add(redacted(line, self.redaction))
 
     @classmethod

@@ -99,7 +99,7 @@ def stats(config: Path, as_json: bool) -> None:
         if one.prompt_tokens is not None:
             tokens = f"{one.prompt_tokens:,} read, {one.completion_tokens or 0:,} written"
         asked = f"{count(one.cases, 'question')}, {count(one.draws, 'draw')}"
-        echo(f"       {asked}; {visible(', '.join(one.models))}")
+        echo(f"       {asked}" + (f"; {visible(', '.join(one.models))}" if one.models else ""))
         echo(f"       tokens {tokens}; {one.seconds:,.0f} s of the model")
         if one.recorded:
             echo(f"       recorded {visible(' to '.join(dict.fromkeys(one.recorded)))}")

@@ -14,13 +14,12 @@ from typing import Literal
 
 from evalrun import stats
 from evalrun.beside import Baseline
-from evalrun.cassette import Book, address_of, belongs_to_a_draw
+from evalrun.cassette import Book, address_of, belongs_to_a_draw, read_book
 from evalrun.config import check_gates
 from evalrun.dataset import Dataset
 from evalrun.drop_gates import if_unchanged
 from evalrun.errors import ExitCode, InputError
 from evalrun.gates import infeasible, threshold
-from evalrun.jsonl import read_lines
 from evalrun.planning import drop_problem, drop_rows, make_plan, read_baseline
 from evalrun.records import Case, Exchange, Gate, Metric, Record
 from evalrun.scorers import Scorer
@@ -190,8 +189,7 @@ def _calls(config: RunConfig, book: Book, answers: set[tuple[str, int]]) -> Call
 def _of_draws(cassette: Path | None, book: Book) -> Iterable[Exchange]:
     if cassette is None:
         return ()
-    lines = read_lines(cassette / f"{book}.jsonl", Exchange)
-    return (line for line in lines if belongs_to_a_draw(line))
+    return (line for line in read_book(cassette / f"{book}.jsonl") if belongs_to_a_draw(line))
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
