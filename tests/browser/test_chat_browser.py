@@ -273,6 +273,13 @@ def test_keys_alone_open_a_source(twin: Twin, visit: Visit) -> None:
     assert exchange.locator(".passage").first.is_visible()
 
 
+def test_a_question_can_be_typed_at_once(twin: Twin, visit: Visit) -> None:
+    """Whoever has a keyboard need not look for the field first."""
+    page = visit(twin.url)
+    page.keyboard.type(DATABASE)
+    assert DATABASE == page.get_by_label("Your question").input_value()
+
+
 def test_shift_enter_starts_a_line(twin: Twin, visit: Visit) -> None:
     """Only Enter alone asks."""
     page = visit(twin.url)
