@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -114,3 +115,16 @@ def test_the_matrix_is_accessible_and_keeps_to_its_page(
     page.evaluate("document.querySelectorAll('#matrix details').forEach((fold) => { fold.open = true; })")
     assert width >= page.evaluate("document.documentElement.scrollWidth")
     assert [] == violations(page)
+
+
+def test_the_whole_matrix_is_on_the_sheet(attacked: RunFolder, report_of: ReportOf, visit: Visit) -> None:
+    """Paper has no scroll bar: every goal stands inside the margins of A4, each cell beside its neighbour."""
+    page = visit(report_of(attacked), viewport={"width": 718, "height": 1047})
+    page.emulate_media(media="print")
+    edges = page.locator("#matrix thead th").evaluate_all(
+        "(heads) => heads.map((head) => head.getBoundingClientRect()).map((box) => [box.left, box.right])"
+    )
+    assert 10 < len(edges)
+    assert 718 >= max(right for _, right in edges)
+    assert all(right <= left + 1 for (_, right), (left, _) in pairwise(edges))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 718

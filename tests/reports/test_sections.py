@@ -47,3 +47,13 @@ def test_retrieval_is_shown_of_the_group_that_its_gate_reads(quality: RunFolder)
         update = {"estimates": (*header.estimates, wide), "verdicts": verdicts}
         shown = sections(header.model_copy(update=update), rows)
         assert heading in [section.title for section in shown]
+
+
+def test_a_risk_stands_with_its_name(quality: RunFolder) -> None:
+    """An id says nothing to who does not know the list; one that is no risk is left as it is."""
+    [rate, *_] = quality.header.estimates
+    section = Section("by OWASP risk", (rate,), by_group=True)
+    names = [
+        section.label(rate.model_copy(update={"group": group})) for group in ("LLM08:2026", "LLM99:2025")
+    ]
+    assert ["LLM08:2026 Hidden Context Exposure", "LLM99:2025"] == names

@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from evalrun import owasp
 from evalrun.records import Estimate, Metric, RunHeader
 from evalrun.reports.rows import Row
 from evalrun.reports.words import count
 
 _OWASP = re.compile(r"LLM[0-9]{2}:[0-9]{4}\Z")
+_RISKS = {name: owasp.title(name) for name in owasp.ids(*owasp.RISKS)}
 MANY_CATEGORIES = 6
 """Above this number of unanswerable categories the short form shows them together."""
 
@@ -34,7 +36,7 @@ class Section:
     def label(self, estimate: Estimate) -> str:
         """What a line is about: the group where the section goes by groups, else the event."""
         if self.by_group:
-            return estimate.group.removeprefix("goal:")
+            return f"{estimate.group.removeprefix('goal:')} {_RISKS.get(estimate.group, '')}".rstrip()
         return (estimate.metric if estimate.per == "case" else estimate.event) + self.of(estimate)
 
     def of(self, estimate: Estimate) -> str:
@@ -134,9 +136,10 @@ def _attacks(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) ->
 
 
 def _ordered(name: str, rates: list[Estimate]) -> tuple[Estimate, ...]:
-    """Techniques and goals by their rates, the highest first; risks and disguises by their names."""
-    ranked = name in ("technique", "goal")
-    return tuple(sorted(rates, key=lambda e: (-(e.value or 0.0) if ranked else 0.0, e.group)))
+    """Techniques and goals by their rates, the highest first; disguises by name, risks by edition."""
+    if name in ("technique", "goal"):
+        return tuple(sorted(rates, key=lambda e: (-(e.value or 0.0), e.group)))
+    return tuple(sorted(rates, key=lambda e: (e.group[-5:] if _OWASP.match(e.group) else "", e.group)))
 
 
 def _retrieval(header: RunHeader, found: list[Estimate], sizes: dict[str, int]) -> list[Section]:
