@@ -153,6 +153,22 @@ def test_rows_of_one_question_are_its_draws(tmp_path: Path) -> None:
     assert (["1", "2"], 1) == ([case.id for case in by_id.cases], by_id.per_case)
 
 
+def test_a_column_of_ids_or_draws_that_is_empty_is_none(tmp_path: Path) -> None:
+    """As a spreadsheet leaves it; one that is named with --map must hold something."""
+    text = "id,question,answer,draw\n,A?,x,\n,A?,y,\n"
+    found = read(tmp_path, text, "")
+    assert (["q1"], 2) == ([case.id for case in found.cases], found.per_case)
+    assert ["2:1 no id", "3:1 no id"] == faults(tmp_path, text, "id=id")
+
+
+@pytest.mark.parametrize("name", ["nul.csv", "con.csv", "---.csv", "ä.csv"])
+def test_a_log_may_be_called_what_no_folder_may(tmp_path: Path, name: str) -> None:
+    """The run is then called answers."""
+    (tmp_path / name).write_text("question,answer\nA?,x\n", "utf-8")
+    done = score(tmp_path / name)
+    assert (ExitCode.OK, "answers") == (done.code, done.folder.header.name)
+
+
 def test_a_question_that_was_asked_again_counts_by_the_mean_of_its_answers(tmp_path: Path) -> None:
     """The others have fewer draws: what was never asked is not missing."""
     path = tmp_path / "log.csv"

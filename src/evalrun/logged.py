@@ -22,7 +22,7 @@ from evalrun.errors import InputError, Problem, UserError
 from evalrun.records import ABSENT, Case, Chunk, Context, Draw, Origin, Record
 from evalrun.registry import nearest
 from evalrun.reports.words import count
-from evalrun.settings import DatasetConfig, RunConfig, TargetConfig
+from evalrun.settings import DatasetConfig, RunConfig, TargetConfig, is_folder_name
 from evalrun.textfile import Cells, Row, csv_rows, decode, is_table, json_rows, read_bytes
 from evalrun.validation import at_most
 
@@ -336,6 +336,8 @@ def read_answers(path: Path, columns: Mapping[str, str], *, apart: bool = False)
     problems: list[Problem] = []
     entries_of = _csv_entries if is_table(path) else _json_entries
     entries, chosen = entries_of(path, decode(path, data), columns, problems)
+    empty = [name for name in ("id", "draw") if not any(name in entry.value for entry in entries)]
+    chosen = {name: column for name, column in chosen.items() if name not in empty or name in columns}
     if apart and (named := [name for name in ("id", "draw") if name in chosen]):
         raise UserError(
             f"--apart: {path} says by '{chosen[named[0]]}' which answers belong together",
@@ -483,7 +485,7 @@ def code_only(path: Path, answers: Answers) -> RunConfig:
     }
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.stem).strip("-_")[:64].strip("-_")
     return RunConfig(
-        name=name if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) else "answers",
+        name=name if is_folder_name(name) else "answers",
         dataset=DatasetConfig(path=path),
         target=TargetConfig(kind=KIND),
         scorers=tuple(spec for spec, measurable in wanted.items() if measurable),

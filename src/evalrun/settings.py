@@ -55,8 +55,13 @@ def _fault(message: str, hint: str = "") -> PydanticCustomError:
 # ---------------------------------------------------------------- kinds of text
 
 
+def is_folder_name(text: str) -> bool:
+    """Whether a folder may be called so on every system: ``nul`` and its like are none on Windows."""
+    return bool(_FOLDER_NAME.match(text)) and not _DEVICE.match(text)
+
+
 def _folder_name(text: str) -> str:
-    if not _FOLDER_NAME.match(text) or _DEVICE.match(text):
+    if not is_folder_name(text):
         raise _fault(
             "cannot be the name of a folder everywhere",
             "use letters, digits, '.', '_' and '-', at most 64, beginning and ending with a letter or digit",
