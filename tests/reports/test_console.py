@@ -198,6 +198,21 @@ def test_the_time_left_is_told_of_more_than_one_or_two(ticking: Callable[[], flo
     assert "left" in progress.line()
 
 
+def test_a_terminal_that_cannot_redraw_gets_plain_lines(
+    ticking: Callable[[], float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would show nothing at all until the end."""
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Stream(terminal=True)
+    progress = Progress(stream, every=5, clock=ticking)
+    progress.start(20, 0)
+    for _ in range(10):
+        progress.answered(ok=True)
+    assert not progress.live
+    assert stream.getvalue().startswith("answered ")
+    assert "\x1b" not in stream.getvalue()
+
+
 def test_progress_on_a_terminal_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal one line is redrawn and erased at the end."""
     monkeypatch.setenv("TERM", "xterm-256color")

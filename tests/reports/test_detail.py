@@ -39,3 +39,18 @@ def test_what_a_scorer_says_is_amiss_stands_with_the_answer() -> None:
         Row("a", "Where?", "x", "answerable", ["unmet"]), Detail(CASE, draws=[draw], reasons=reasons), ()
     )
     assert ['lacks: "ten"'] == data["draws"][0]["amiss"]
+
+
+def test_numbers_in_the_place_of_ids_are_not_taken_for_ids() -> None:
+    """Where the bot names no ids, the first chunk is not the relevant one because a dataset says "1"."""
+    context = Context.of((Chunk(id="1", text="Ten to six."),)).model_copy(update={"numbered": True})
+    draws = [Draw(case="a", index=0, seed=1, context=context.digest)]
+    for wanted, known in ((["1"], [False, False]), ([{"quote": "Ten to six"}], [True, True])):
+        case = Case.model_validate(CASE.model_dump() | {"relevant_ids": wanted})
+        data, _ = case_data(
+            Row("a", "Where?", "x", "answerable", ["none"]),
+            Detail(case, {context.digest: context}, draws),
+            (),
+        )
+        [shown] = data["contexts"]
+        assert known == [shown["known"], shown["chunks"][0][3]]

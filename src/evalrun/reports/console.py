@@ -274,6 +274,9 @@ def _worst_lines(head: str, row: Row, rows: Rows, why: str, id_width: int, colum
     line.append(f"  {share(row, rows.lead_of(row)):<5}")
     indent = line.cell_len
     line.append(f'"{_short(row.question, columns - indent - 2)}"')
+    if not why:
+        yield line
+        return
     if line.cell_len + 2 + cell_len(why) <= columns:
         yield line.append(f"  {why}", "red")
         return

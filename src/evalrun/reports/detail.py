@@ -146,12 +146,23 @@ def _context(case: Case, context: Context, draws: list[int]) -> dict[str, Any]:
     return {
         "draws": draws,
         "digest": short(context.digest),
-        "known": case.relevant_ids is not None,
+        # Numbers that stand in for ids mean nothing to the dataset: what it names by ids is not known then.
+        "known": case.relevant_ids is not None and not (context.numbered and _by_ids(case)),
         "chunks": [
-            [visible(chunk.id), cut(chunk.text, "contexts.jsonl"), chunk.similarity, relevant(case, chunk)]
+            [
+                visible(chunk.id),
+                cut(chunk.text, "contexts.jsonl"),
+                chunk.similarity,
+                relevant(case, chunk) and not (context.numbered and _by_ids(case)),
+            ]
             for chunk in context.chunks
         ],
     }
+
+
+def _by_ids(case: Case) -> bool:
+    """Whether what is relevant is named by ids alone."""
+    return not any(isinstance(item, Quote) for item in case.relevant_ids or ())
 
 
 def relevant(case: Case, chunk: Chunk) -> bool:

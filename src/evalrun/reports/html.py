@@ -124,7 +124,8 @@ def _chips(header: RunHeader, rows: Rows) -> list[dict[str, str]]:
     lead = next((e for e in header.estimates if rows.lead and _whole(e, rows.lead)), None)
     if lead is not None and lead.coverage is not None:
         tone = "" if lead.coverage >= COVERAGE else "undecided"
-        chips.append({"name": "scored", "text": words.rate(lead.coverage), "tone": tone})
+        text = "all answers" if lead.coverage == 1 else f"{words.rate(lead.coverage)} of the answers"
+        chips.append({"name": "scored", "text": text, "tone": tone})
     chips.append(_proof_chip(header))
     if header.judge is None:
         chips.append({"name": "judge", "text": "none", "tone": ""})

@@ -5,6 +5,7 @@ Owns the counting of what it is told and the guess of the time left. The runner 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,8 +36,11 @@ class Progress:
 
     @property
     def live(self) -> bool:
-        """Whether there is a terminal to draw on, and so a place for what the gates would say."""
-        return self._stream.isatty()
+        """Whether there is a terminal to draw on, and so a place for what the gates would say.
+
+        One that cannot redraw a line (``TERM=dumb``) gets plain lines, as a log does.
+        """
+        return self._stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
     def start(self, total_draws: int, to_judge: int, outlook: Callable[[], str] = str) -> None:
         """Begin: how many answers are to come, how many are to be judged, what the gates would say."""

@@ -389,7 +389,7 @@ def because(row: Row, detail: Detail, events: Mapping[str, str]) -> str:
 def _because_not_scored(row: Row, detail: Detail) -> str:
     for draw in detail.draws:
         if draw.error and not draw.absent:
-            return f"no answer: {one_line(draw.error, 120)}"
+            return f"no answer: {one_line(draw.error.removeprefix('service: '), 120)}"
     for judgement in detail.judgements.values():
         if judgement.error:
             return f"not judged: {one_line(judgement.error, 120)}"
