@@ -149,6 +149,8 @@ def test_answers_that_make_no_config_leave_nothing_behind(tmp_path: Path) -> Non
             ("--target", "http", "--url", "http://h", "--answer", "a", "--header", "X-Key=sk-123456"),
             "--header X-Key: its value looks like a key",
         ),
+        # In double quotes the shell would put the key itself there.
+        (("--target", "http", "--url", "http://h", "--header", "X"), "like --header 'X-Key=${BOT_KEY}'"),
         (("--target", "command", "--command", 'bot "x'), "no closing quotation"),
         (("--target", "ragbot", "--answer", "x"), "--answer is not for --target ragbot"),
         (("--target", "http", "--request", "{", "--answer", "x"), "--request: not valid JSON"),

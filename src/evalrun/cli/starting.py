@@ -45,7 +45,7 @@ _REQUEST = 'write it like --request \'{"question": "{question}"}\''
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option("--target", "kind", type=click.Choice(_KINDS), help="What kind of bot it is; with --url http.")
 @click.option("--url", help="http, openai, ragbot: its address. A bot behind http is asked one question.")
-@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help='http: as "X-Key=${BOT_KEY}".')
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="http: as 'X-Key=${BOT_KEY}'.")
 @click.option("--request", metavar="JSON", help='What it takes: \'{"question": "{question}"}\'.')
 @click.option("--answer", metavar="JMESPATH", help="Where its reply holds the answer.")
 @click.option("--contexts", metavar="JMESPATH", help="Where its reply holds what was retrieved.")
@@ -137,7 +137,7 @@ def _pairs(headers: Sequence[str]) -> dict[str, str]:
 
     if wrong := [text for text in headers if "=" not in text]:
         raise UserError(
-            f"--header {wrong[0]}: is not NAME=VALUE", 'write it like --header "X-Key=${BOT_KEY}"'
+            f"--header {wrong[0]}: is not NAME=VALUE", "write it like --header 'X-Key=${BOT_KEY}'"
         )
     pairs = {name.strip(): value.strip() for name, _, value in (text.partition("=") for text in headers)}
     for name, value in pairs.items():
