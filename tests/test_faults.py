@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from evalrun.errors import ExitCode
+from evalrun.http import RETRY_AFTER_LIMIT
 from evalrun.journal import RunFolder
 from fakes.killing import timeless
 from fakes.project import Outcome, Project
@@ -192,6 +193,28 @@ def test_a_model_for_which_a_gateway_answers_is_gone(project: Project, status: i
     assert 10 == len(project.model.bodies)
     same(whole, done)
     fault(f"gateway, model gone: {status}", 10)
+
+
+@pytest.mark.parametrize("who", ["model", "judge"])
+def test_a_service_that_asks_for_an_hour_is_gone_at_once(project: Project, who: str, fault: Note) -> None:
+    """No call waits a minute to be turned away again; resumed, the rest is asked."""
+    whole = one_at_a_time(project).run("--live")
+    service = getattr(project, who)
+    say = service.say
+    service.bodies.clear()
+    answered_for(service, 6, status=429, headers={"retry-after": "3600"})
+    begun = time.monotonic()
+    stopped = project.run("--live")
+    assert time.monotonic() - begun < RETRY_AFTER_LIMIT
+    assert ExitCode.UNAVAILABLE == stopped.code, stopped.text
+    assert "is down, nobody was there 5 times in a row" in told(stopped)
+    if who == "judge":  # this bot keeps to itself what its model's server said
+        assert "asks to be left alone for 3" in told(stopped)
+    assert 7 == len(service.bodies)
+    service.say = say
+    done = project.run("--live", resume=stopped.folder.path)
+    same(whole, done)
+    fault(f"429 for an hour: {who}", 1)
 
 
 def test_a_judge_for_which_a_gateway_answers_is_gone(project: Project, fault: Note) -> None:

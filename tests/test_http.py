@@ -123,6 +123,9 @@ async def test_a_longer_wait_than_we_keep_is_not_shortened() -> None:
     async with serving(scripted(script)) as url, Service("bot", url, Limits(retries=2)) as bot:
         with pytest.raises(UnreachableError, match="HTTP 429: it asks to be left alone for 3600 s"):
             await bot.call("POST", "/ask", {})
+        # Nor does the next call, which would have its answer, wait for a minute and then come.
+        with pytest.raises(UnreachableError, match=r"HTTP 429 before: it asks to be left alone for 3[56]"):
+            await asyncio.wait_for(bot.call("POST", "/ask", {}), 10)
     assert 0 == bot.retries
 
 

@@ -71,7 +71,11 @@ def retry_after(response: httpx.Response) -> float | None:
 
 
 class LeftAlone(httpx.TransportError):
-    """A server asks to be left alone for longer than a run waits."""
+    """A server asks to be left alone for longer than a run waits: ``seconds``, as it ``said`` so."""
+
+    def __init__(self, said: str, seconds: float) -> None:
+        limit = f"a run waits {RETRY_AFTER_LIMIT:.0f} s at most"
+        super().__init__(f"{said}: it asks to be left alone for {seconds:.0f} s, and {limit}")
 
 
 @dataclass(frozen=True)
@@ -108,9 +112,15 @@ class _Pause:
         self._until = max(self._until, time.monotonic() + seconds)
 
     async def over(self) -> None:
-        """Wait for the end, and a moment longer: not all come back at once."""
+        """Wait for the end, and a moment longer: not all come back at once.
+
+        Raises:
+            LeftAlone: it is too far away.
+        """
         left = self._until - time.monotonic()
         while left > 0:
+            if left > RETRY_AFTER_LIMIT:
+                raise LeftAlone("HTTP 429 before", left)
             await asyncio.sleep(left + random.random() * JITTER)
             left = self._until - time.monotonic()
 
@@ -119,7 +129,8 @@ class PacedTransport(httpx.AsyncBaseTransport):
     """Asks at a rate and within a deadline, and not at all while a 429 tells everybody to wait.
 
     Raises:
-        httpx.TransportError: no whole reply within the deadline (``ReadTimeout``), or no connection.
+        httpx.TransportError: no whole reply within the deadline (``ReadTimeout``), no connection, or a 429
+            that asks for a longer wait than is kept, from the call after it on (``LeftAlone``).
     """
 
     def __init__(self, timeout: float, rate: float | None, inner: httpx.AsyncBaseTransport) -> None:
@@ -138,7 +149,7 @@ class PacedTransport(httpx.AsyncBaseTransport):
             response = await self._whole(request)
         if response.status_code == 429:
             wait = retry_after(response)
-            self._pause.at_least(PAUSE if wait is None else min(wait, RETRY_AFTER_LIMIT))
+            self._pause.at_least(PAUSE if wait is None else wait)
         return response
 
     async def _whole(self, request: httpx.Request) -> httpx.Response:
@@ -249,10 +260,7 @@ class RetryTransport(httpx.AsyncBaseTransport):
             return response
         wait = retry_after(response) or 0.0
         if wait > RETRY_AFTER_LIMIT:
-            raise LeftAlone(
-                f"HTTP {response.status_code}: it asks to be left alone for {wait:.0f} s, "
-                f"and a run waits {RETRY_AFTER_LIMIT:.0f} s at most"
-            )
+            raise LeftAlone(f"HTTP {response.status_code}", wait)
         raise Retryable(response)
 
     async def aclose(self) -> None:

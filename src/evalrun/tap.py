@@ -23,7 +23,7 @@ from evalrun.aws import ResigningTransport
 from evalrun.cassette import Address, Cassette, CassetteTransport, RecordingMiss, Unstorable, addressed
 from evalrun.digest import read_json
 from evalrun.errors import UnreachableError, UserError
-from evalrun.http import MISS_HEADER, PacedTransport, reason_of, refusal
+from evalrun.http import MISS_HEADER, LeftAlone, PacedTransport, reason_of, refusal
 from evalrun.network import network, unreachable
 from evalrun.records import Exchange
 from evalrun.wires import asked, is_generation
@@ -191,7 +191,7 @@ class Tap:
         except UserError as error:  # what signing a request needs is missing
             return web.json_response({"error": error.message}, status=502)
         except httpx.TransportError as error:
-            self.upstream_gone = unreachable(error)
+            self.upstream_gone = unreachable(error) or isinstance(error, LeftAlone)
             return web.json_response({"error": f"model server: {reason_of(error)}"}, status=502)
         kept = {
             name: response.headers[name]
