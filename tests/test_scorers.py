@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -103,6 +105,8 @@ def only(lines: list[Score]) -> Score:
         (math.inf, "error", None),
         (1.5, "error", None),
         (-1, "error", None),
+        ("yes", "error", None),
+        ([], "error", None),
     ],
 )
 def test_a_value_becomes_a_status(value: object, status: str, number: float | None) -> None:
@@ -154,6 +158,30 @@ def test_a_scorer_that_fails_loses_its_own_score_only() -> None:
     metric = Metric(id="m", event="m", kind="rate", better="higher")
     line = only(score(Scorer("m", (metric,), broken), sample(), per="draw"))
     assert ("error", "scorer: KeyError: 'x'") == (line.status, line.reason)
+
+
+@pytest.mark.parametrize(
+    ("measured", "reason"),
+    [
+        (lambda _: None, "scorer: it gives a NoneType, not metric → value"),
+        (lambda _: True, "scorer: it gives a bool, not metric → value"),
+        (lambda _: {"other": True}, "scorer: it gives 'other', which is none of its metrics"),
+        (lambda _: sys.exit(3), "scorer: SystemExit: 3"),
+    ],
+)
+def test_what_a_plugin_gives_in_the_wrong_shape_is_a_missing_score(measured: Any, reason: str) -> None:
+    """It neither ends a run that was paid for nor goes by unseen."""
+    metric = Metric(id="m", event="m", kind="rate", better="higher")
+    line = only(score(Scorer("m", (metric,), measured), sample(), per="draw"))
+    assert ("error", reason) == (line.status, line.reason)
+
+
+def test_a_plugin_that_makes_no_scorer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is asked, with what went wrong."""
+    for factory, said in ((lambda k: 5, "that is a int"), (lambda: 5, "TypeError: .*takes 0 positional")):
+        monkeypatch.setattr(SCORERS, "get", lambda name, factory=factory: factory)
+        with pytest.raises(UserError, match=f"scorer 'odd' cannot be made: {said}"):
+            build("odd")
 
 
 def test_what_has_no_answer_or_no_verdict_has_no_score() -> None:

@@ -71,10 +71,19 @@ def build(spec: str) -> Scorer:
     """The scorer of a spec like ``recall@5``.
 
     Raises:
-        UserError: no such scorer, or an @k that is missing or makes no sense.
+        UserError: no such scorer, an @k that is missing or makes no sense, or a plugin that makes none.
     """
     name, k = parse_spec(spec)
-    return SCORERS.get(name)(k)
+    factory, hint = SCORERS.get(name), "mend what registers it: a function of k that returns a Scorer"
+    try:
+        made: object = factory(k)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"scorer '{name}' cannot be made: {type(error).__name__}: {error}", hint) from None
+    if not isinstance(made, Scorer):
+        raise UserError(f"scorer '{name}' cannot be made: that is a {type(made).__name__}", hint)
+    return made
 
 
 def build_all(specs: Iterable[str], draws: int) -> tuple[Scorer, ...]:
@@ -101,7 +110,9 @@ def _owner(spec: str, base: str, made: Mapping[str, Scorer]) -> tuple[str, Metri
         if metric.id == base:
             return name, metric
     known = [metric.id for _, metric in found]
-    hint = nearest(base, known) or f"measured here: {', '.join(known)}"
+    hint = nearest(base, known) or (
+        f"measured here: {', '.join(known)}" if known else "add the scorer that does"
+    )
     raise UserError(f"'{spec}': no scorer of this config measures '{base}'", hint)
 
 
@@ -124,20 +135,29 @@ def score(scorer: Scorer, sample: Sample, *, per: str) -> list[Score]:
     index = None if per == "case" else sample.draw.index
     if not wanted:
         return []
-    if not scorer.applies(sample.case) or (per == "draw" and sample.draw.absent):
-        return [_score(sample, index, metric, None) for metric in wanted]
-    reason = _unmeasurable(scorer, sample, per)
     values: Mapping[str, Measured] = {}
-    if reason is None:
-        try:
+    try:
+        if not scorer.applies(sample.case) or (per == "draw" and sample.draw.absent):
+            return [_score(sample, index, metric, None) for metric in wanted]
+        reason = _unmeasurable(scorer, sample, per)
+        if reason is None:
             values = scorer.measure(sample)
-        except Unscored as fault:
-            reason = str(fault)
-        except Exception as error:  # a scorer may be a plugin: its fault is a missing score, not a lost run
-            reason = f"scorer: {type(error).__name__}: {error}"
+            reason = _no_values(scorer, values)
+    except Unscored as fault:
+        reason = str(fault)
+    except (Exception, SystemExit) as error:  # of a plugin: its fault is a missing score, not a lost run
+        reason = f"scorer: {type(error).__name__}: {error}"
     if reason is not None:
         return [_missing(sample, index, metric, reason) for metric in wanted]
     return [_score(sample, index, metric, values.get(metric.id)) for metric in wanted]
+
+
+def _no_values(scorer: Scorer, values: object) -> str | None:
+    """Why what was measured is not metric → value; metrics that nobody declared would be lost unseen."""
+    if not isinstance(values, Mapping):
+        return f"scorer: it gives a {type(values).__name__}, not metric → value"
+    strange = [str(name) for name in values if name not in {metric.id for metric in scorer.metrics}]
+    return f"scorer: it gives '{strange[0]}', which is none of its metrics" if strange else None
 
 
 def _unmeasurable(scorer: Scorer, sample: Sample, per: str) -> str | None:
@@ -173,7 +193,7 @@ def _score(sample: Sample, index: int | None, metric: Metric, value: Measured) -
         return Score(case=case, index=index, metric=name, status=status, reason=value.why or None)
     if isinstance(value, bool):
         return Score(case=case, index=index, metric=name, status="pass" if value else "fail")
-    if not math.isfinite(value):
+    if not isinstance(value, int | float) or not math.isfinite(value):
         return _missing(sample, index, metric, f"scorer: {value} is no score")
     if metric.kind != "quantity" and not 0 <= value <= 1:
         return _missing(sample, index, metric, f"scorer: {value} is outside 0 to 1")
