@@ -266,3 +266,14 @@ def test_a_free_port_can_be_listened_on() -> None:
     for port in ports:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
+
+
+def test_a_free_port_is_none_that_a_connection_may_get_meanwhile() -> None:
+    """Else it may be taken before the bot listens there, as it was with many connections at once."""
+    ports = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    if not ports.exists():
+        pytest.skip("the system does not say here which ports it gives away")
+    first, last = map(int, ports.read_text().split())
+    if (first, last) != (32768, 60999):
+        pytest.skip("this system gives away others than Linux does by default")
+    assert all(not first <= free_port() <= last for _ in range(20))

@@ -11,6 +11,7 @@ import socket
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import SystemRandom
 from types import TracebackType
 
 import httpx
@@ -20,13 +21,22 @@ from evalrun.errors import UnavailableError
 from evalrun.process import Process
 
 _POLL_SECONDS = 0.02
+_PORTS = range(20_000, 30_000)
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that nobody listens on at this moment.
+
+    Not one of those that a system gives to whoever connects: it could do so before the bot listens there.
+    """
+    for port in (*SystemRandom().sample(_PORTS, 50), 0):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise UnavailableError("no port of this machine is free", "close what listens on them")
 
 
 class Launch:
