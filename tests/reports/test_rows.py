@@ -101,7 +101,9 @@ def test_because_says_what_an_answer_lacks_before_what_else_was_not_scored() -> 
     row = Row("a", "Where?", "x", "answerable", ["unmet"], results=lost)
     case = Case(id="a", question="Where?", category="x", must_contain=("ten",))
     assert 'lacks: "ten"' == because(row, Detail(case, reasons={0: {"contains": 'lacks: "ten"'}}), {})
-    assert "not scored: ids: none" == because(row, Detail(case), {})
+    assert "not met" == because(row, Detail(case), {})
+    unscored = Row("a", "Where?", "x", "answerable", ["none"], results=lost)
+    assert "not scored: ids: none" == because(unscored, Detail(case), {})
 
 
 def test_reasons_of_scores_reach_the_question(quality: RunFolder, tmp_path: Path) -> None:

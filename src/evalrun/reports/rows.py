@@ -383,7 +383,8 @@ def because(row: Row, detail: Detail, events: Mapping[str, str]) -> str:
             return one_line("; ".join(amiss), 120)
         if judgement and judgement.correct is False:
             return "not what the reference says"
-    return _because_not_scored(row, detail)
+    # What another metric lacked is not why these answers are wrong.
+    return "not met" if UNMET in row.states else _because_not_scored(row, detail)
 
 
 def _because_not_scored(row: Row, detail: Detail) -> str:
