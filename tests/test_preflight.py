@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -26,6 +28,32 @@ async def test_a_listening_server_is_reachable_and_a_proxy_would_know(
     assert "Connection refused" == await why_silent(nobody())
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert "" == await why_silent("http://models.invalid:11434")
+
+
+def limited(project: Project, soft: int, hard: int) -> subprocess.CompletedProcess[str]:
+    """A live run of a process that may open so many files; a hard limit cannot be raised again."""
+    code = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))"
+    program = [sys.executable, "-c", f"{code}; from evalrun.cli import main; main()"]
+    options = ["--live", "--output", str(project.folder / "limited")]
+    return subprocess.run(
+        [*program, "run", str(project.write()), *options], capture_output=True, text=True, check=False
+    )
+
+
+def test_as_many_files_may_be_open_as_calls_are_made_at_once(project: Project) -> None:
+    """Each takes three connections. A shell's limit is raised; past the system's own the run is refused."""
+    project.config["draws"] = 8
+    for asked in ("target", "judge"):
+        project.config[asked]["limits"]["concurrency"] = 64
+    project.model.delay = 0.3  # all of them are in flight together
+    refused = limited(project, 100, 200)
+    assert ExitCode.USAGE == refused.returncode, refused.stderr
+    assert "128 calls at once need 352 open files, this system allows 200" in refused.stderr
+    assert "write a limits.concurrency of 26 for target and judge" in refused.stderr
+    assert [] == project.model.bodies
+    done = limited(project, 100, 352)
+    assert ExitCode.OK == done.returncode, done.stderr
+    assert "Too many open files" not in done.stderr
 
 
 def test_a_live_run_without_its_model_server_asks_nothing(project: Project) -> None:

@@ -25,7 +25,7 @@ from evalrun.launch import Launch
 from evalrun.models import model, split_spec
 from evalrun.pipeline import Answering, Pipeline, Progress, Stop
 from evalrun.planning import Plan, target_of
-from evalrun.preflight import check_servers
+from evalrun.preflight import allow_connections, check_servers
 from evalrun.records import Begun, Context, Exchange, Meta, RunHeader
 from evalrun.redaction import Redaction, told_without
 from evalrun.reports import report, write_reports
@@ -123,6 +123,7 @@ async def _put_together(
     """Everything ready and checked, the folder begun. What can be refused is, before the bot is started."""
     kept = kept_of(folder, plan) if folder.unfinished else Kept()
     judge, asked_again = _judge(stack, plan, cassette, _into(folder), kept.verdicts)
+    allow_connections(plan)
     await check_servers(plan, cassette)
     _check_baseline(plan, judge)
     begun = begun_of(plan, judge, command)
