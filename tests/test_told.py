@@ -103,3 +103,11 @@ def test_hostile_files_and_bots_are_told_harmlessly(tmp_path: Path) -> None:
         bot.stop()
     assert "HTTP 400" in said
     assert "owned" in said
+
+
+def test_names_and_what_they_are_stand_in_two_columns() -> None:
+    """The longest name of a scorer leaves its line as straight as the others, and no markup of ours shows."""
+    lines = [line for line in CliRunner().invoke(main, ["list"]).output.splitlines() if line.startswith("  ")]
+    assert 20 < len(lines)
+    assert {20} == {len(re.match(r"  \S+ +", line)[0]) for line in lines}  # type: ignore[index]
+    assert "``" not in "".join(lines)

@@ -180,8 +180,8 @@ def list_(config: Path | None) -> None:
     }.items():
         echo(kind)
         for name, made in registry:
-            first = (made.__doc__ or "").strip().partition("\n")[0]
-            echo(f"  {name:<16} {first}")
+            first = (made.__doc__ or "").strip().partition("\n")[0].replace("``", "`")
+            echo(f"  {name:<18} {first}")
 
 
 ALL = (run, verify, report, validate, freeze, list_)
