@@ -783,8 +783,8 @@ def test_files_that_are_no_cassette_are_named(tmp_path: Path) -> None:
         Cassette(tmp_path, "replay")
     assert [f"{book}:1", f"{book}:2"] == [problem.where for problem in caught.value.problems]
     book.unlink()
-    for make in (book.mkdir, lambda: os.mkfifo(book)):
-        make()
+    for make in (Path.mkdir, os.mkfifo):
+        make(book)
         with pytest.raises(InputError, match=r"bot\.jsonl: is no file"):
             Cassette(tmp_path, "replay")
         shutil.rmtree(book) if book.is_dir() else book.unlink()
