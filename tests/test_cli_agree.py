@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -286,3 +287,11 @@ def test_no_disagreement(here: Path) -> None:
     write_labels(FILE, labelled(run, {"a": True, "b": False}))
     assert "agree-refusal.html" not in agree(run.path).output
     assert "say the same of every answer" in (run.path / "agree-refusal.html").read_text("utf-8")
+
+
+def test_a_run_whose_journal_is_no_file_is_refused(story: RunFolder) -> None:
+    """A folder or a pipe in its place is as good as gone; nothing waits for it."""
+    story.file("draws").unlink()
+    os.mkfifo(story.file("draws"))
+    done = agree(story.path)
+    assert (2, True) == (done.exit_code, "draws.jsonl is gone" in done.output)

@@ -75,3 +75,11 @@ def test_the_command_prints_or_writes(run: RunFolder, tmp_path: Path) -> None:
         done = CliRunner().invoke(main, ["export", str(run.path), "--output", str(target)])
         assert code == done.exit_code, done.output
     assert export(run, "csv") == target.read_bytes()
+
+
+def test_a_run_that_lost_a_case_says_so(run: RunFolder) -> None:
+    """Exit 2 with the journal and the case, in place of a traceback."""
+    lines = run.file("cases").read_bytes().splitlines(keepends=True)
+    run.file("cases").write_bytes(b"".join(lines[1:]))
+    done = CliRunner().invoke(main, ["export", str(run.path)])
+    assert (2, True) == (done.exit_code, "cases.jsonl: holds no case" in done.output)

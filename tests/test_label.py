@@ -274,6 +274,15 @@ def test_a_run_of_which_a_part_is_gone_is_not_labelled(run: RunFolder) -> None:
     assert "cases.jsonl is gone" in done.output
 
 
+@pytest.mark.parametrize("journal", ["cases", "contexts"])
+def test_a_run_that_lost_lines_is_not_labelled(run: RunFolder, journal: str) -> None:
+    """Exit 2 with the journal that lacks them, in place of a traceback."""
+    run.file(journal).write_bytes(b"")
+    done = label("", "--random", 3, "--html", "sheet.html")
+    assert (2, True) == (done.exit_code, f"{journal}.jsonl: holds no" in done.output)
+    assert "evalrun verify" in done.output
+
+
 def test_what_is_not_of_the_run_is_not_taken_in(run: RunFolder) -> None:
     """Another dimension, another answer, another design: exit 2, and nothing is written."""
     gone = {**row(run, 0, True), "draw": "sha256:" + "0" * 64}

@@ -47,7 +47,7 @@ def export(folder: RunFolder, form: Format) -> bytes:
 
 
 def _rows(folder: RunFolder) -> Iterator[dict[str, Any]]:
-    cases = {case.id: case for case in folder.cases()}
+    cases = folder.cases_of_draws()
     contexts = {(case, context.digest): context for case, context in folder.contexts()}
     judgements = {(one.case, one.index): one for one in folder.judgements()}
     scores: dict[tuple[str, int | None], dict[str, Any]] = {}

@@ -6,7 +6,7 @@ Owns the files of a run and how a killed run is read back. What stands in the li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -125,6 +125,18 @@ def _once(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield last[1]
 
 
+class _Cases(dict[str, Case]):
+    """The cases of a run, one of which may be gone."""
+
+    def __init__(self, path: Path, cases: Mapping[str, Case]) -> None:
+        super().__init__(cases)
+        self._path = path
+
+    def __missing__(self, name: str) -> Case:
+        message = f"{self._path}: holds no case '{name}', which an answer is to"
+        raise UserError(message, f"see what else is wrong: evalrun verify {self._path.parent}")
+
+
 class RunFolder:
     """A run on disk. Iterators read the journals a line at a time; nothing is kept in memory.
 
@@ -206,6 +218,10 @@ class RunFolder:
             for name in written
             if not ((self.path / name).is_file() or packed_path(self.path / name).is_file())
         )
+
+    def cases_of_draws(self) -> Mapping[str, Case]:
+        """The cases by their ids; one that is not there raises a UserError, as where its line was lost."""
+        return _Cases(self.file("cases"), {case.id: case for case in self.cases()})
 
     def need_all(self) -> None:
         """Refuse to show a run of which a part is missing.

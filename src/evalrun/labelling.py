@@ -78,9 +78,14 @@ def one_a_case(draws: Iterable[Draw], seed: int) -> list[Draw]:
 
 
 def _asked(folder: RunFolder, draws: Iterable[Draw]) -> list[Question]:
-    cases = {case.id: case for case in folder.cases()}
+    cases = folder.cases_of_draws()
     contexts = {(case, context.digest): context for case, context in folder.contexts()}
-    return [Question(cases[draw.case], draw, contexts.get((draw.case, draw.context or ""))) for draw in draws]
+    asked = list(draws)
+    for draw in asked:
+        if draw.context is not None and (draw.case, draw.context) not in contexts:
+            message = f"{folder.file('contexts')}: holds no context of an answer to '{draw.case}'"
+            raise UserError(message, f"see what else is wrong: evalrun verify {folder.path}")
+    return [Question(cases[draw.case], draw, contexts.get((draw.case, draw.context or ""))) for draw in asked]
 
 
 def _chosen(header: LabelHeader) -> str:

@@ -80,6 +80,7 @@ def agree(
         )
     who = agreement.reference(labels, rater)
     run = RunFolder(folder) if folder else run_of(labels, who, Progress(sys.stderr))
+    run.need_all()
     demands: dict[agreement.Reading, float] = {}
     if min_sensitivity is not None:
         demands["sensitivity"] = min_sensitivity
