@@ -12,6 +12,8 @@ import pytest
 
 from evalrun.cli import _refused
 from evalrun.errors import ExitCode
+from evalrun.journal import RunFolder
+from fakes.project import Project
 
 PROGRAM = [sys.executable, "-c", "from evalrun.cli import main; main()"]
 
@@ -35,6 +37,23 @@ def test_a_full_disk_is_no_fault_of_ours() -> None:
     assert ExitCode.USAGE == done.returncode
     assert b"No space left on device" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that takes nothing is Linux's")
+def test_where_nothing_can_be_said_no_gate_has_failed() -> None:
+    """Also where the error itself cannot be written: a log on the full disk."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*PROGRAM, "ci", "1/2"], stdout=full, stderr=full, check=False)
+    assert ExitCode.USAGE == done.returncode
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_output_is_no_fault(project: Project, closed: str) -> None:
+    """As of a job whose starter closed the streams: the run is made, and no journal takes their place."""
+    command = [*PROGRAM, "run", str(project.write()), "--live", "--output", str(project.folder / "run")]
+    done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *command], capture_output=True, check=False)
+    assert ExitCode.OK == done.returncode, done.stderr
+    assert 32 == len(list(RunFolder(project.folder / "run").draws()))
 
 
 def test_only_what_the_machine_refused_is_taken_for_that() -> None:

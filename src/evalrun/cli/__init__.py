@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -68,6 +69,13 @@ def _write_no_more() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _have_streams() -> None:
+    """Where output was closed (``>&-``), let it go nowhere; else the next file that is opened would be it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+
+
 class _OnDemand(MutableMapping[str, click.Command]):
     """The commands by name; the module of one is imported when it is asked for."""
 
@@ -105,6 +113,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         from evalrun.errors import EvalrunError, ExitCode, Interrupted
 
+        _have_streams()
         # httpx's own command line, which imports more than httpx itself, goes unused; httpx can do without.
         sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
         try:
@@ -125,7 +134,8 @@ class _Commands(click.Group):
                 _write_no_more()
                 where = refused.filename or "what was to be written"
                 hint = _LEAVE_IT if refused.errno == errno.ESTALE else _MAKE_ROOM
-                echo(f"evalrun: {where}: {refused.strerror}\n    {hint}", err=True)
+                with contextlib.suppress(OSError):  # where it is this very stream that takes nothing
+                    echo(f"evalrun: {where}: {refused.strerror}\n    {hint}", err=True)
                 ctx.exit(ExitCode.USAGE)
             import traceback
 
