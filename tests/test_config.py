@@ -169,6 +169,18 @@ def test_the_judge_is_where_ollama_is(tmp_path: Path, host: str | None, url: str
     assert url == judge.base_url
 
 
+def test_a_scheme_is_missing_only_for_ollama(tmp_path: Path) -> None:
+    """Its port is known; another server's address is not made up."""
+    text = changed("judge", '{model: ollama/m, rubric: r.yaml, base_url: "a"}')
+    judge = loaded(tmp_path, text).judge
+    assert judge is not None
+    assert "http://a:11434" == judge.base_url
+    text = changed("judge", '{model: openai/m, rubric: r.yaml, base_url: "a/v1"}')
+    with pytest.raises(InputError, match=r"'judge\.base_url' is not the address of a server") as caught:
+        loaded(tmp_path, text)
+    assert "write it like https://a/v1" == caught.value.problems[0].hint
+
+
 def test_a_base_url_goes_before_the_environment(tmp_path: Path) -> None:
     """What the file says of the judge's server is not overruled."""
     text = changed("judge", '{model: ollama/m, rubric: r.yaml, base_url: "http://a:1"}')

@@ -39,6 +39,16 @@ def test_a_bot_that_only_answers_has_no_contexts_and_no_seed(tmp_path: Path) -> 
     assert wanted == plan(tmp_path, http(), temperature=0.5).shortfalls
 
 
+def test_a_scorer_that_no_question_has_anything_for_is_said(tmp_path: Path) -> None:
+    """It would be missing from every screen and page without a word."""
+    target = http(contexts="docs", body={"q": "{question}", "s": "{seed}"})
+    scorers = ["latency", "recall@2", "contains", "regex"]
+    line = "not measured, since no question has what it takes: contains, regex"
+    assert (line,) == plan(tmp_path, target, scorers=scorers).shortfalls
+    some = QUESTION | {"id": "b", "must_contain": ["x"], "metadata": {"regex": "x"}}
+    assert () == plan(tmp_path, target, some, scorers=scorers).shortfalls
+
+
 def test_contexts_without_ids_lead_to_quotes(tmp_path: Path) -> None:
     """Known where the expression makes objects without one; where quotes are used, nothing is lost."""
     target = http(contexts="docs[].{text: body}", body={"q": "{question}", "s": "{seed}"})

@@ -23,7 +23,7 @@ from evalrun.registry import nearest
 from evalrun.sampler import Seeds
 from evalrun.scorers import Scorer, all_metrics, build, build_all, every_draw
 from evalrun.settings import RunConfig
-from evalrun.shortfalls import impossible, offers_of, shortfalls
+from evalrun.shortfalls import impossible, offers_of, shortfalls, unasked
 from evalrun.targets import TARGETS
 
 # What only some configs need is imported where it is needed: every run waits for this module.
@@ -226,7 +226,7 @@ def plan_scoring(config: RunConfig, mode: Mode, answers: Answers) -> Plan:
         notes=() if baseline is None else _prospects(config, baseline, scorers, answers.cases),
         answers=answers,
         labels=_in_use(labels),
-        shortfalls=_not_begun(labels),
+        shortfalls=(*unasked(scorers, dataset.cases), *_not_begun(labels)),
     )
 
 

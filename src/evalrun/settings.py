@@ -300,6 +300,15 @@ class JudgeConfig(Record):
     key_env: str | None = Field(default=None, exclude=True)
     limits: Limits = Field(default=Limits(), exclude=True)
 
+    @field_validator("base_url", mode="before")
+    @classmethod
+    def _whole(cls, url: object, info: ValidationInfo) -> object:
+        """Only for Ollama a missing scheme and port are known."""
+        provider = str(info.data.get("model", "ollama/")).partition("/")[0]
+        if isinstance(url, str) and url and "://" not in url and provider != "ollama":
+            raise _fault("is not the address of a server", f"write it like https://{url}")
+        return url
+
 
 class Budget(Record):
     """What a run may spend, one that goes on counting anew; it ends with exit 3 as soon as one is reached.

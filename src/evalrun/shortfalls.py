@@ -37,6 +37,7 @@ def _lines(config: RunConfig, scorers: Sequence[Scorer], cases: Sequence[Case]) 
                 f"no tap between bot and model: the proof is '{best_level(config)}' at best, this config "
                 f"demands '{config.provenance}': {names} cannot be judged"
             )
+    yield from unasked(scorers, cases)
     if not offers.seed:
         tapped = config.tapped
         yield "no seed: " + (
@@ -49,6 +50,12 @@ def _lines(config: RunConfig, scorers: Sequence[Scorer], cases: Sequence[Case]) 
             "no retrieval of its own: each draw is judged on the context it came with, "
             "and retrieval is measured on that of the first"
         )
+
+
+def unasked(scorers: Sequence[Scorer], cases: Sequence[Case]) -> Iterator[str]:
+    """What nothing is measured of, since no case has what it takes."""
+    if names := _names(scorer for scorer in scorers if not any(map(scorer.applies, cases))):
+        yield f"not measured, since no question has what it takes: {names}"
 
 
 def _all_judged(scorer: Scorer) -> bool:
