@@ -49,6 +49,28 @@ def test_a_scorer_that_no_question_has_anything_for_is_said(tmp_path: Path) -> N
     assert () == plan(tmp_path, target, some, scorers=scorers).shortfalls
 
 
+def test_labels_that_correct_nothing_are_named(tmp_path: Path) -> None:
+    """Of two files of one kind the first alone corrects; both measure the judge."""
+    header = {"dimension": "faithful", "design": "random", "seed": 1, "date": "2026-11-30"}
+    label = {"draw": "sha256:" + "0" * 64, "case": "a", "rater": "r1", "label": True}
+    raters = {"raters": {"r1": {"kind": "human", "how": "read"}}}
+    for name in ("one", "two"):
+        lines = (json.dumps(header | raters), json.dumps(label), "")
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), "utf-8")
+    judge = {
+        "model": "ollama/m",
+        "rubric": str(Path(__file__).parent.parent / "configs" / "rubrics" / "claims.yaml"),
+    }
+    target = http(contexts="docs", body={"q": "{question}", "s": "{seed}"})
+    more = {"judge": judge, "scorers": ["faithful"], "provenance": "claimed"}
+    line = (
+        "two.jsonl only measures the judge: rates are corrected by one.jsonl, "
+        "whose labels are of 'faithful', too, and chosen in the same way (random)"
+    )
+    assert () == plan(tmp_path, target, labels=["one.jsonl"], **more).shortfalls
+    assert (line,) == plan(tmp_path, target, labels=["one.jsonl", "two.jsonl"], **more).shortfalls
+
+
 def test_contexts_without_ids_lead_to_quotes(tmp_path: Path) -> None:
     """Known where the expression makes objects without one; where quotes are used, nothing is lost."""
     target = http(contexts="docs[].{text: body}", body={"q": "{question}", "s": "{seed}"})

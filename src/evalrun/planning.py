@@ -7,7 +7,7 @@ Every problem is told at once. Nothing here opens a connection.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -177,7 +177,7 @@ def make_plan(config: RunConfig, mode: Mode, selection: Selection | None = None)
         baseline=None if part else baseline,
         notes=() if part or baseline is None else _prospects(config, baseline, scorers, dataset.cases),
         labels=_in_use(labels),
-        shortfalls=(*shortfalls(config, scorers, dataset.cases), *_not_begun(labels)),
+        shortfalls=(*shortfalls(config, scorers, dataset.cases), *_not_begun(labels), *_second(labels)),
     )
 
 
@@ -226,7 +226,7 @@ def plan_scoring(config: RunConfig, mode: Mode, answers: Answers) -> Plan:
         notes=() if baseline is None else _prospects(config, baseline, scorers, answers.cases),
         answers=answers,
         labels=_in_use(labels),
-        shortfalls=(*unasked(scorers, dataset.cases), *_not_begun(labels)),
+        shortfalls=(*unasked(scorers, dataset.cases), *_not_begun(labels), *_second(labels)),
     )
 
 
@@ -309,6 +309,19 @@ def _not_begun(files: Iterable[Labels]) -> tuple[str, ...]:
         for labels in files
         if not labels.rows
     )
+
+
+def _second(files: Iterable[Labels]) -> Iterator[str]:
+    """A line for each file of labels that corrects nothing, since one before it is of the same kind."""
+    first: dict[tuple[str, str], str] = {}
+    for labels in files:
+        dimension, design = kind = (labels.header.dimension, labels.header.design)
+        if kind in first:
+            yield (
+                f"{labels.path.name} only measures the judge: rates are corrected by {first[kind]}, "
+                f"whose labels are of '{dimension}', too, and chosen in the same way ({design})"
+            )
+        first.setdefault(kind, labels.path.name)
 
 
 def _or_problems(load: Callable[[], T], problems: list[Problem]) -> T | None:
