@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from evalrun.cli import main
-from evalrun.errors import UserError
+from evalrun.errors import ExitCode, UserError
 from evalrun.verify import verify_run
 
 QUALITY = Path(__file__).parent.parent / "configs" / "quality.yaml"
@@ -154,6 +154,25 @@ def test_a_changed_estimate_or_gate_is_found(run: Path) -> None:
     told = broken(run)
     assert "run.json: estimate: right, all does not follow from the scores" in told
     assert "run.json: gate: recall@5, all (this list) does not follow from its estimate" in told
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code", "said"),
+    [
+        ("config", {}, ExitCode.PROVENANCE, "its config names no model for the judge"),
+        ("metrics", [], ExitCode.USAGE, "run.json: estimates of metrics that are not there: answered"),
+        ("exit_code", 99, ExitCode.USAGE, "run.json: exit_code: Input should be less than or equal to 5"),
+    ],
+)
+def test_a_header_that_is_none_of_a_run_is_told(
+    run: Path, key: str, value: object, code: ExitCode, said: str
+) -> None:
+    """Also where what is derived again needs what was taken out."""
+    header = json.loads((run / "run.json").read_text("utf-8"))
+    (run / "run.json").write_text(json.dumps(header | {key: value}), "utf-8")
+    done = CliRunner().invoke(main, ["verify", str(run)])
+    assert code == done.exit_code
+    assert said in done.output
 
 
 def test_a_byte_that_breaks_no_link_is_still_a_changed_file(run: Path) -> None:

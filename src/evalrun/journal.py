@@ -316,7 +316,7 @@ class RunFolder:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise UserError(
-                f"{path}: {where + ': ' if where else ''}{first['msg']}",
+                f"{path}: {where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}",
                 "written by another version? run again",
             ) from None
 

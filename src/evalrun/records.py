@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evalrun.digest import context_digest
 
@@ -725,7 +725,7 @@ class RunHeader(Record):
     temperature: float | None = None
     partial: str | None = None
     complete: bool = True
-    exit_code: int
+    exit_code: int = Field(ge=0, le=5)
     levels: dict[str, int]
     demanded_level: Level
     recorded: tuple[str, str] | None = None
@@ -738,6 +738,14 @@ class RunHeader(Record):
     notes: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     journals: dict[str, str]
+
+    @model_validator(mode="after")
+    def _whole(self) -> RunHeader:
+        known = {metric.id for metric in self.metrics}
+        strange = sorted({estimate.metric for estimate in self.estimates} - known)
+        if strange:
+            raise ValueError(f"estimates of metrics that are not there: {', '.join(strange)}")
+        return self
 
 
 class Meta(Record):

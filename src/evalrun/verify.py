@@ -252,7 +252,10 @@ def _judgements(stored: Stored) -> list[str]:
         rubric = load_rubric(rubric_file)
     if rubric.digest != stored.header.judge.rubric_digest:
         return ["rubric: its text does not have the digest in the header"]
-    provider, name = split_spec(stored.header.config["judge"]["model"])
+    asked = stored.header.config.get("judge")
+    if not isinstance(asked, dict) or not isinstance(asked.get("model"), str):
+        return ["run.json: its config names no model for the judge"]
+    provider, name = split_spec(asked["model"])
     transport = CassetteTransport(Cassette.holding(stored.exchanges, stored.ignore("judge")), "judge", None)
     made = model.get(provider)(name, "http://127.0.0.1", transport, digest=stored.header.judge.model_digest)
     judge = Judge(rubric, made, stored.header.judge.temperature)
