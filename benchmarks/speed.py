@@ -316,6 +316,7 @@ def main() -> None:
     parser.add_argument("--large", type=int, nargs="*", metavar="CASES", help="large runs of these sizes")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the runs there")
     given = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each start would compile all that it imports
     with tempfile.TemporaryDirectory(prefix="speed-") as name:
         folder = given.keep or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
