@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from evalrun.comparison.measured import Measured, Source, read_run
 from evalrun.errors import InputError, Problem, UserError
 from evalrun.journal import RunFolder
-from evalrun.jsonl import to_line, whole_lines, write_atomically
+from evalrun.jsonl import first_fault, to_line, whole_lines, write_atomically
 from evalrun.outcomes import OUTCOMES
 from evalrun.records import Expect, Metric, Record
 from evalrun.reports.words import count
@@ -147,9 +147,7 @@ def _parsed(path: Path, number: int, line: bytes, record: type[R], problems: lis
     try:
         return record.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        what = f"not a line of a baseline: {where + ': ' if where else ''}{first['msg']}"
+        what = f"not a line of a baseline: {first_fault(error)}"
         problems.append(Problem(f"{path}:{number}", what, "restore it, or write it anew: evalrun accept RUN"))
         return None
 

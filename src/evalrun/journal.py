@@ -18,6 +18,7 @@ from pydantic_core import from_json
 from evalrun.errors import UserError
 from evalrun.jsonl import (
     Appender,
+    first_fault,
     journal_line,
     packed_path,
     pretty_json,
@@ -313,10 +314,8 @@ class RunFolder:
         try:
             return record.model_validate_json(path.read_bytes())
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
             raise UserError(
-                f"{path}: {where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}",
+                f"{path}: {first_fault(error)}",
                 "written by another version? run again",
             ) from None
 

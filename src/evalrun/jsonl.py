@@ -201,10 +201,10 @@ def read_lines(
 
 
 def first_fault(error: ValidationError) -> str:
-    """What is wrong with a line first, and where in it."""
+    """What is wrong with a record first, and where in it."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    return f"{where + ': ' if where else ''}{first['msg']}"
+    return f"{where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}"
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -12,6 +12,7 @@ from evalrun.addresses import BotUrl
 from evalrun.digest import read_json, utf8
 from evalrun.errors import UnavailableError
 from evalrun.http import Service, Watch, refusal
+from evalrun.jsonl import first_fault
 from evalrun.network import network
 from evalrun.records import Attack, Case, Context, Reply
 from evalrun.targets import TARGETS, BadReply, Offers, Setting, Target, TargetOptions
@@ -129,8 +130,6 @@ def _parsed(path: str, response: httpx.Response, record: type[R]) -> R:
         value = json.dumps(read_json(response.content), ensure_ascii=False)
         return record.model_validate_json(utf8(value))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadReply(f"{path}: not a {record.__name__.lower()}: {where}: {first['msg']}") from None
+        raise BadReply(f"{path}: not a {record.__name__.lower()}: {first_fault(error)}") from None
     except ValueError as error:
         raise BadReply(f"{path}: not a {record.__name__.lower()}: not valid JSON: {error}") from None
