@@ -204,10 +204,8 @@ class Evidence:
         if len(pairs) < MIN_LABELS:
             return _too_few(len(pairs))
         questions = self._questions(metric, members, ())
-        verdicts, documents = (
-            [one.verdicts for one in questions],
-            documents_of([one.case for one in questions]),
-        )
+        verdicts = [one.verdicts for one in questions]
+        documents = documents_of([one.case for one in questions])
         share = (
             stats.rate_ci(verdicts, CONFIDENCE)
             if documents is None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,9 +127,16 @@ def _from_csv(path: Path, mapping: Mapping[str, str]) -> Imported:
             rows.append(Row(row.line, {name: _cell(name, text) for name, text in texts.items() if text}, ""))
     if problems:
         raise InputError(at_most(problems))
+    return _imported(path, rows, found, headings, "column ")
+
+
+def _imported(
+    path: Path, rows: list[Row], found: dict[str, str], names: Iterable[str], kind: str
+) -> Imported:
+    """The cases of ``rows``; what none of their fields was read from is left behind."""
     left = [
-        Problem(f"{path}:1", f"column '{name}' is not taken over", "--map FIELD=COLUMN takes it")
-        for name in headings
+        Problem(f"{path}:1", f"{kind}'{name}' is not taken over", "--map FIELD=NAME takes it")
+        for name in names
         if name not in found.values()
     ]
     return Imported(cases_of(path, _numbered(rows)), found, left)
@@ -158,12 +165,7 @@ def _from_json(path: Path, mapping: Mapping[str, str]) -> Imported:
         )
         for row in objects
     ]
-    left = [
-        Problem(f"{path}:1", f"'{name}' is not taken over", "--map FIELD=NAME takes it")
-        for name in names
-        if name not in found.values()
-    ]
-    return Imported(cases_of(path, _numbered(rows)), found, left)
+    return _imported(path, rows, found, names, "")
 
 
 def _cell(name: str, text: str) -> Any:

@@ -156,7 +156,8 @@ def _no_values(scorer: Scorer, values: object) -> str | None:
     """Why what was measured is not metric → value; metrics that nobody declared would be lost unseen."""
     if not isinstance(values, Mapping):
         return f"scorer: it gives a {type(values).__name__}, not metric → value"
-    strange = [str(name) for name in values if name not in {metric.id for metric in scorer.metrics}]
+    known = {metric.id for metric in scorer.metrics}
+    strange = [str(name) for name in values if name not in known]
     return f"scorer: it gives '{strange[0]}', which is none of its metrics" if strange else None
 
 
